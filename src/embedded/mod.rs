@@ -1,0 +1,13 @@
+//! A Kubernetes API server in memory.
+//!
+//! Its core is [`store`]: synchronous, deterministic, without I/O. `controllers` plays the rest of the world, `http` is
+//! a thin front for kubectl and for kube's client.
+
+pub mod apply;
+pub mod clock;
+pub mod kind;
+pub mod object;
+pub mod schema;
+pub mod status;
+pub mod store;
+pub mod value;

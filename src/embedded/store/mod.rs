@@ -1,0 +1,3 @@
+//! The store: objects, versions, history. Synchronous and deterministic; no I/O.
+
+pub mod request;

@@ -1,0 +1,2 @@
+//! Tidegate.
+pub mod embedded;
