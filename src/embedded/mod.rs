@@ -4,6 +4,7 @@
 //! a thin front for kubectl and for kube's client.
 
 pub mod apply;
+pub mod builtin;
 pub mod clock;
 pub mod kind;
 pub mod object;
