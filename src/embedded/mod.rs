@@ -7,6 +7,7 @@ pub mod apply;
 pub mod builtin;
 pub mod clock;
 pub mod kind;
+pub mod names;
 pub mod object;
 pub mod schema;
 pub mod status;
