@@ -10,6 +10,7 @@ pub mod kind;
 pub mod names;
 pub mod object;
 pub mod schema;
+pub mod selector;
 pub mod status;
 pub mod store;
 pub mod value;
