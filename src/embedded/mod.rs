@@ -6,6 +6,8 @@
 pub mod apply;
 pub mod builtin;
 pub mod clock;
+pub mod discovery;
+pub mod http;
 pub mod kind;
 pub mod names;
 pub mod object;

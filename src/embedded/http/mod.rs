@@ -1,0 +1,6 @@
+//! The front of the embedded cluster: HTTP for kubectl and for kube's client, in process or on a loopback port.
+//!
+//! `path`, `query`, `accept` and `body` take a request apart; the store answers; `render` and `watch` put the answer on
+//! the wire. Nothing here decides anything about objects.
+
+pub mod path;
