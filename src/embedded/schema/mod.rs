@@ -4,6 +4,17 @@
 //! Everything that walks an object walks it along a [`Schema`]: decoding, pruning, defaulting, validation, strategic
 //! merge, server-side apply, OpenAPI. The graph is plain data; it never changes once built.
 
+pub mod cel;
+mod clause;
+pub mod crd;
+pub mod default;
+mod embedded;
+pub mod formats;
+mod path;
+pub mod prune;
+pub mod rules;
+pub mod validate;
+
 use std::sync::Arc;
 
 use super::value::{Text, Value};
@@ -185,12 +196,4 @@ impl Field {
         let schema = schema.into();
         Field { schema, required: false, empty: Empty::Keep, default: None, retain_keys: false, replace: false }
     }
-}
-
-pub mod rules {
-    //! Rules beyond shape.
-
-    /// Further rules of a custom resource's schema.
-    #[derive(Debug, Default, Clone)]
-    pub struct Rules;
 }
