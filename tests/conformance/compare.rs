@@ -109,8 +109,7 @@ pub struct Known {
 /// The list of known differences.
 pub fn known(file: &Path) -> Vec<Known> {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let known: Vec<Known> =
-        serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let known: Vec<Known> = serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     for entry in &known {
         assert!(!entry.reason.trim().is_empty(), "{}: {} gives no reason", file.display(), entry.step);
     }
@@ -120,7 +119,8 @@ pub fn known(file: &Path) -> Vec<Known> {
 impl Known {
     /// Whether this is the difference meant. Remembers that it was seen.
     pub fn covers(&self, miss: &Miss) -> bool {
-        let below = |path: &str| path.strip_prefix(&self.at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let below =
+            |path: &str| path.strip_prefix(&self.at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         let covers = self.story == miss.story && self.step == miss.title && below(&miss.path);
         self.seen.set(self.seen.get() || covers);
         covers
@@ -128,8 +128,9 @@ impl Known {
 
     /// What to say if it never showed.
     pub fn stale(&self) -> Option<String> {
-        (!self.seen.get())
-            .then(|| format!("known.yaml: {} {} {} no longer differs; take it off the list", self.story, self.step, self.at))
+        (!self.seen.get()).then(|| {
+            format!("known.yaml: {} {} {} no longer differs; take it off the list", self.story, self.step, self.at)
+        })
     }
 }
 

@@ -134,7 +134,10 @@ fn live(real: &Http, ours: &Http) {
     report.print();
     println!("played live on both servers in {} s", began.elapsed().as_secs());
     if !drifts.is_empty() {
-        println!("\nThe real server no longer answers as recorded (TIDEGATE_CONFORMANCE=record):\n{}", drifts.join("\n"));
+        println!(
+            "\nThe real server no longer answers as recorded (TIDEGATE_CONFORMANCE=record):\n{}",
+            drifts.join("\n")
+        );
     }
     assert!(drifts.is_empty() && report.passed(), "see above");
 }

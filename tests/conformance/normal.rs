@@ -59,7 +59,8 @@ static TIME: LazyLock<Regex> =
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.96\.\d+\.\d+\b").unwrap());
 static AGE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^(\d+h)?(\d+m)?\d+s( ago)?$").unwrap());
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)(resource ?version(?: in precondition| in object meta)?: |current: |version: \d+ \()(\d+)").unwrap()
+    Regex::new(r"(?i)(resource ?version(?: in precondition| in object meta)?: |current: |version: \d+ \()(\d+)")
+        .unwrap()
 });
 
 impl Names<'_> {
@@ -307,7 +308,8 @@ fn sort_causes(status: &mut Map<String, Value>) {
     sentences.dedup();
     // The message lists the same sentences in the same random order: `x is invalid: [a, b]`.
     let Some(Value::String(message)) = status.get_mut("message") else { return };
-    let Some((before, listed)) = message.split_once('[').and_then(|(before, rest)| Some((before, rest.strip_suffix(']')?)))
+    let Some((before, listed)) =
+        message.split_once('[').and_then(|(before, rest)| Some((before, rest.strip_suffix(']')?)))
     else {
         return;
     };
@@ -390,7 +392,10 @@ mod tests {
     #[test]
     fn made_up_names_are_marked() {
         check(
-            &[json!({"metadata": {"generateName": "web-", "name": "web-x7k2p"}}), json!("pods \"web-x7k2p\" not found")],
+            &[
+                json!({"metadata": {"generateName": "web-", "name": "web-x7k2p"}}),
+                json!("pods \"web-x7k2p\" not found"),
+            ],
             &[json!({"metadata": {"generateName": "web-", "name": "web-{1}"}}), json!("pods \"web-{1}\" not found")],
         );
     }

@@ -104,9 +104,7 @@ impl Http {
                 builder.force_send_body().send(body.as_slice())
             }
             (Some(body), _) => self.agent.run(request.body(body.as_slice()).expect("a valid request")),
-            (None, "POST" | "PUT" | "PATCH") => {
-                self.agent.run(request.body([].as_slice()).expect("a valid request"))
-            }
+            (None, "POST" | "PUT" | "PATCH") => self.agent.run(request.body([].as_slice()).expect("a valid request")),
             (None, _) => self.agent.run(request.body(()).expect("a valid request")),
         };
         sent.unwrap_or_else(|error| panic!("{} {}{}: {error}", call.method, self.url, call.target))
