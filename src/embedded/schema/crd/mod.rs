@@ -1,5 +1,6 @@
 //! CustomResourceDefinitions: their defaults, what is wrong with them, and the kinds they define.
 
+mod names;
 mod structural;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use crate::embedded::{
     value::{Text, Value, intern},
 };
 
+pub use names::{is_established, set_terminating, settle};
 pub use structural::resource;
 
 /// Fills in what the server fills in on every write: names derived from the kind, the conversion strategy, the stored
