@@ -243,6 +243,10 @@ pub enum Rule {
     TypeInvalid(Value),
     /// `Internal error`
     Internal,
+    /// `Invalid value` of an object or list that is not printed
+    InvalidWhole,
+    /// `Duplicate value` of an object or list that is not printed
+    DuplicateWhole,
 }
 
 impl FieldError {
@@ -288,6 +292,8 @@ impl FieldError {
             Rule::Required => "Required value".to_owned(),
             Rule::Forbidden => "Forbidden".to_owned(),
             Rule::Internal => "Internal error".to_owned(),
+            Rule::InvalidWhole => "Invalid value".to_owned(),
+            Rule::DuplicateWhole => "Duplicate value".to_owned(),
             Rule::Invalid(value) | Rule::TypeInvalid(value) => format!("Invalid value: {}", shown(value)),
             Rule::Duplicate(value) => format!("Duplicate value: {}", shown(value)),
             Rule::NotFound(value) => format!("Not found: {}", shown(value)),
@@ -313,9 +319,9 @@ impl FieldError {
     fn cause(&self) -> Cause {
         let reason = match &self.rule {
             Rule::Required => "FieldValueRequired",
-            Rule::Invalid(_) => "FieldValueInvalid",
+            Rule::Invalid(_) | Rule::InvalidWhole => "FieldValueInvalid",
             Rule::NotSupported(..) => "FieldValueNotSupported",
-            Rule::Duplicate(_) => "FieldValueDuplicate",
+            Rule::Duplicate(_) | Rule::DuplicateWhole => "FieldValueDuplicate",
             Rule::Forbidden => "FieldValueForbidden",
             Rule::TooLong(_) => "FieldValueTooLong",
             Rule::TooMany(..) => "FieldValueTooMany",
