@@ -247,6 +247,8 @@ pub enum Rule {
     InvalidWhole,
     /// `Duplicate value` of an object or list that is not printed
     DuplicateWhole,
+    /// One of the others whose value upstream prints as a Go struct, with its own field names and order.
+    Printed(Box<Rule>, String),
 }
 
 impl FieldError {
@@ -286,12 +288,26 @@ impl FieldError {
         FieldError { field: field.into(), rule: Rule::TooMany(given, limit), detail: String::new() }
     }
 
+    /// The same problem with its value printed as this text; see [`Rule::Printed`].
+    pub fn printed(mut self, value: impl Into<String>) -> FieldError {
+        self.rule = Rule::Printed(Box::new(self.rule), value.into());
+        self
+    }
+
     /// The words after the field's path.
     fn body(&self) -> String {
-        let what = match &self.rule {
+        let (rule, printed) = match &self.rule {
+            Rule::Printed(rule, text) => (rule.as_ref(), Some(text.as_str())),
+            rule => (rule, None),
+        };
+        let shown = |value: &Value| match printed {
+            Some(text) => text.to_owned(),
+            None => shown(value),
+        };
+        let what = match rule {
             Rule::Required => "Required value".to_owned(),
             Rule::Forbidden => "Forbidden".to_owned(),
-            Rule::Internal => "Internal error".to_owned(),
+            Rule::Internal | Rule::Printed(..) => "Internal error".to_owned(),
             Rule::InvalidWhole => "Invalid value".to_owned(),
             Rule::DuplicateWhole => "Duplicate value".to_owned(),
             Rule::Invalid(value) | Rule::TypeInvalid(value) => format!("Invalid value: {}", shown(value)),
@@ -317,7 +333,11 @@ impl FieldError {
     }
 
     fn cause(&self) -> Cause {
-        let reason = match &self.rule {
+        let rule = match &self.rule {
+            Rule::Printed(rule, _) => rule.as_ref(),
+            rule => rule,
+        };
+        let reason = match rule {
             Rule::Required => "FieldValueRequired",
             Rule::Invalid(_) | Rule::InvalidWhole => "FieldValueInvalid",
             Rule::NotSupported(..) => "FieldValueNotSupported",
@@ -327,7 +347,7 @@ impl FieldError {
             Rule::TooMany(..) => "FieldValueTooMany",
             Rule::NotFound(_) => "FieldValueNotFound",
             Rule::TypeInvalid(_) => "FieldValueTypeInvalid",
-            Rule::Internal => "InternalError",
+            Rule::Internal | Rule::Printed(..) => "InternalError",
         };
         Cause { reason: reason.into(), message: self.body(), field: self.field.clone() }
     }
@@ -387,6 +407,10 @@ mod tests {
                 "spec.type: Unsupported value: \"Foo\": supported values: \"ClusterIP\", \"NodePort\"",
             ),
             (FieldError::duplicate("spec.ports[1].name", "a\"b"), "spec.ports[1].name: Duplicate value: \"a\\\"b\""),
+            (
+                FieldError::duplicate("spec.ports[1]", Value::Null).printed(r#"{"Name":""}"#),
+                r#"spec.ports[1]: Duplicate value: {"Name":""}"#,
+            ),
         ];
         for (problem, text) in rows {
             assert_eq!(problem.to_string(), text);
