@@ -11,6 +11,7 @@ pub mod http;
 pub mod kind;
 pub mod names;
 pub mod object;
+pub mod patch;
 pub mod schema;
 pub mod selector;
 pub mod status;
