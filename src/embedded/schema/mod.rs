@@ -26,6 +26,8 @@ pub struct Schema {
     pub shape: Shape,
     /// Its OpenAPI name, of built-in types: `io.k8s.api.core.v1.Container`. The part after the last dot is the Go type.
     pub name: Option<Text>,
+    /// The Go type as its errors print it (`v1.Protocol`), where shape and name do not tell.
+    pub go: Option<Text>,
     /// Whether `null` is a value (custom resources only; in built-in types `null` means absent).
     pub nullable: bool,
     /// The value of an absent field, where the schema itself says so (custom resources, and keys of associative lists).
@@ -126,6 +128,8 @@ pub enum Empty {
     Omit,
     /// A plain value without `omitempty` (or a struct, for which it does nothing): an absent one shows as its zero.
     Show,
+    /// A pointer, list or map without `omitempty`: an absent or empty one shows as `null`.
+    Null,
 }
 
 /// How server-side apply sees a list.
