@@ -119,9 +119,8 @@ pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 
 /// Whether `labels` has every pair of `wanted`.
 pub fn has_labels(labels: Option<&Map>, wanted: Option<&Map>) -> bool {
-    wanted.is_none_or(|wanted| {
-        wanted.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
-    })
+    wanted
+        .is_none_or(|wanted| wanted.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value)))
 }
 
 /// The most restarts of any of a pod's containers, and of any of its sidecars (init containers that always restart).
@@ -206,9 +205,7 @@ mod tests {
     #[test]
     fn a_pod_is_available_once_it_was_ready_long_enough() {
         let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
-        let ready = |status: &str, since: &str| {
-            value!({"status": {"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": since}]}})
-        };
+        let ready = |status: &str, since: &str| value!({"status": {"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": since}]}});
         for (pod, min_ready_seconds, available) in [
             (ready("True", "2026-01-01T00:00:50Z"), 10, true),
             (ready("True", "2026-01-01T00:00:51Z"), 10, false),
@@ -242,9 +239,7 @@ mod tests {
         let ready = |status, reason| Condition { kind: "Ready", status, reason, ..Condition::default() };
         set_condition(&mut conditions, ready("True", "A"), at(0));
         set_condition(&mut conditions, ready("True", "B"), at(5));
-        let expected = |status: &str, reason: &str, time: &str| {
-            value!([{"type": "Ready", "status": status, "reason": reason, "message": "", "lastTransitionTime": time}])
-        };
+        let expected = |status: &str, reason: &str, time: &str| value!([{"type": "Ready", "status": status, "reason": reason, "message": "", "lastTransitionTime": time}]);
         assert_eq!(Value::list(conditions.clone()), expected("True", "B", "1970-01-01T00:00:00Z"));
         set_condition(&mut conditions, ready("False", "C"), at(9));
         assert_eq!(Value::list(conditions), expected("False", "C", "1970-01-01T00:00:09Z"));

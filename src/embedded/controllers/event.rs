@@ -166,7 +166,15 @@ impl Recorder {
         granted
     }
 
-    fn event(&mut self, source: Source, about: &Object, kind: &str, reason: &str, message: &str, now: Timestamp) -> Value {
+    fn event(
+        &mut self,
+        source: Source,
+        about: &Object,
+        kind: &str,
+        reason: &str,
+        message: &str,
+        now: Timestamp,
+    ) -> Value {
         let text = |path: &[&str]| about.value.str_at(path).unwrap_or_default().to_owned();
         let time = rfc3339(now);
         let namespace = match about.namespace() {
@@ -289,7 +297,9 @@ mod tests {
             .map(|n| match recorder.record(RS, &web(), "Normal", "Created", &format!("pod {n}"), at(0)) {
                 Record::Dropped => "dropped".to_owned(),
                 Record::New(event) => event.str_at(&["message"]).unwrap().to_owned(),
-                Record::Again { patch, .. } => format!("{} {}", patch.get("count").unwrap(), patch.get("message").unwrap()),
+                Record::Again { patch, .. } => {
+                    format!("{} {}", patch.get("count").unwrap(), patch.get("message").unwrap())
+                }
             })
             .collect();
         assert_eq!(messages[8], "pod 9");

@@ -37,7 +37,8 @@ pub fn may_evict(
     let mut covering = budgets.iter().filter(|budget| selector(&budget.value).matches(pod.labels()));
     let Some(budget) = covering.next() else { return Ok(None) };
     if covering.next().is_some() {
-        let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+        let message =
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
         return Err(Status::new(500, Reason::Unknown, message));
     }
     let count = |field: &str| budget.value.int_at(&["status", field]).unwrap_or(0);
@@ -84,7 +85,9 @@ fn exhausted(budget: &Value) -> String {
     let text = |field| refused.and_then(|condition| condition.str_at(&[field])).unwrap_or_default();
     if text("reason") == "SyncFailed" {
         let message = text("message");
-        return format!("The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}");
+        return format!(
+            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
+        );
     }
     let (desired, current) = (count("desiredHealthy"), count("currentHealthy"));
     if current <= desired {
@@ -195,12 +198,18 @@ pub fn failed(budget: &Value, why: &str, now: Timestamp) -> Value {
 
 /// A label selector as Go's `%v` prints it in the event about unmanaged pods.
 pub fn go_selector(selector: Option<&Value>) -> String {
-    let pairs = |map: &Map| map.iter().map(|(k, v)| format!("{k}: {},", v.as_str().unwrap_or_default())).collect::<String>();
+    let pairs =
+        |map: &Map| map.iter().map(|(k, v)| format!("{k}: {},", v.as_str().unwrap_or_default())).collect::<String>();
     let labels = selector.and_then(|s| s.get("matchLabels")).and_then(Value::as_map).map(pairs).unwrap_or_default();
     let requirement = |r: &Value| {
         let text = |field| r.str_at(&[field]).unwrap_or_default();
         let values: Vec<&str> = r.list_at(&["values"]).iter().filter_map(Value::as_str).collect();
-        format!("LabelSelectorRequirement{{Key:{},Operator:{},Values:[{}],}},", text("key"), text("operator"), values.join(" "))
+        format!(
+            "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{}],}},",
+            text("key"),
+            text("operator"),
+            values.join(" ")
+        )
     };
     let expressions: String =
         selector.map(|s| s.list_at(&["matchExpressions"]).iter().map(requirement).collect()).unwrap_or_default();
@@ -272,7 +281,10 @@ mod tests {
         check(
             pod("Running", "True"),
             &[simple(counts(1, 2, 1, 1)), budget("c", value!({}), counts(1, 2, 1, 1))],
-            Err((500, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")),
+            Err((
+                500,
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+            )),
         );
         // Evicting a pod that is not ready costs nothing while enough others are.
         check(pod("Running", "False"), &[simple(counts(0, 1, 1, 1))], Ok(None));
@@ -302,7 +314,10 @@ mod tests {
         check(
             pod("Running", "True"),
             &[simple(failed)],
-            Err((429, "The disruption budget b does not allow evicting pods currently because it failed sync: no scale")),
+            Err((
+                429,
+                "The disruption budget b does not allow evicting pods currently because it failed sync: no scale",
+            )),
         );
     }
 
@@ -311,7 +326,9 @@ mod tests {
         let count = Expected { pods: 2, healthy: 1, unmanaged: false };
         let row = |noted: &str| {
             let budget = budget("b", value!({}), value!({"disruptedPods": {"web-1": noted}}));
-            let other = object(value!({"metadata": {"name": "web-2"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}));
+            let other = object(
+                value!({"metadata": {"name": "web-2"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+            );
             let (status, recheck) = status(&budget.value, &count, &[pod("Running", "True"), other], now());
             let numbers = (status.int_at(&["currentHealthy"]), status.int_at(&["disruptionsAllowed"]));
             (numbers, status.at(&["disruptedPods"]).is_some(), recheck.map(|time| time.to_string()))

@@ -323,7 +323,9 @@ fn hook(container: &Value, name: &str) -> SignedDuration {
 
 /// The sum of all `sleep N` in a command.
 fn sleeps(words: &str) -> SignedDuration {
-    numbers_after(words, "sleep").map(SignedDuration::from_secs).fold(SignedDuration::ZERO, SignedDuration::saturating_add)
+    numbers_after(words, "sleep")
+        .map(SignedDuration::from_secs)
+        .fold(SignedDuration::ZERO, SignedDuration::saturating_add)
 }
 
 /// The number of the last `exit N` in a command.
