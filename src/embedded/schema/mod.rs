@@ -8,10 +8,12 @@ pub mod cel;
 mod clause;
 pub mod crd;
 pub mod default;
-mod embedded;
+pub mod embedded;
 pub mod formats;
 mod path;
 pub mod prune;
+#[cfg(test)]
+mod recorded;
 pub mod rules;
 pub mod validate;
 
