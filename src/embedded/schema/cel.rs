@@ -1,7 +1,10 @@
 //! CEL rules of custom resources (`x-kubernetes-validations`).
 
-use super::{Schema, validate::Judgement};
-use crate::embedded::value::{Text, Value};
+use super::Schema;
+use crate::embedded::{
+    status::FieldError,
+    value::{Text, Value},
+};
 
 /// One rule.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +24,6 @@ pub struct Rule {
 }
 
 /// What the rules say about an object.
-pub(super) fn validate(_schema: &Schema, _new: &Value, _old: Option<&Value>) -> Judgement {
-    Judgement::default()
+pub(super) fn validate(_schema: &Schema, _new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    Vec::new()
 }

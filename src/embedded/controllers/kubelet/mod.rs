@@ -1,3 +1,0 @@
-//! A fake scheduler and kubelet.
-
-pub mod story;

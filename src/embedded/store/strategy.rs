@@ -1,0 +1,208 @@
+//! What differs between built-in and custom kinds when an object is written: decoding, defaults, preparation, validation.
+
+use std::sync::{Arc, LazyLock};
+
+use super::{meta, request::FieldValidation};
+use crate::embedded::{
+    builtin::{self, Context},
+    facts,
+    kind::Kind,
+    schema::{self, Field, Schema, Shape, Struct, crd, prune, typed},
+    status::{FieldError, Status},
+    value::Value,
+};
+
+/// An object as its kind understands it, and what the client should be told about it.
+pub(super) struct Decoded {
+    pub value: Value,
+    /// `unknown field "spec.foo"`, `duplicate field "spec.bar"`.
+    pub strict: Vec<String>,
+}
+
+/// Reads a body as an object of this kind; the error is what Go's decoder would have said.
+pub(super) fn decode(kind: &Kind, body: &Value, duplicates: &[String]) -> Result<Decoded, String> {
+    let mut strict: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    let (mut value, unknown) = if kind.custom().is_none() {
+        let decoded = typed::decode(kind, &kind.schema, body)?;
+        (decoded.value, decoded.unknown)
+    } else {
+        decode_custom(kind, body)?
+    };
+    strict.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
+    set_if_other(&mut value, "apiVersion", &kind.api_version());
+    set_if_other(&mut value, "kind", &kind.kind);
+    Ok(Decoded { value, strict })
+}
+
+fn set_if_other(value: &mut Value, key: &str, text: &str) {
+    if value.get(key).and_then(Value::as_str) != Some(text) {
+        value.set_at(&[key], text);
+    }
+}
+
+/// A custom resource is pruned by its schema; its metadata is as typed as everybody's.
+fn decode_custom(kind: &Kind, body: &Value) -> Result<(Value, Vec<String>), String> {
+    let mut value = body.clone();
+    let mut unknown = prune::prune(&kind.schema, &mut value);
+    if let Some(metadata) = value.get("metadata") {
+        let wrapped = Value::Map([("metadata", metadata.clone())].into_iter().collect());
+        let decoded = typed::decode(kind, &OBJECT_META, &wrapped)?;
+        let metadata = decoded.value.get("metadata");
+        if let Some(metadata) = metadata.filter(|metadata| !value.get("metadata").is_some_and(|old| old.is(metadata))) {
+            value.set_at(&["metadata"], metadata);
+        }
+        unknown.extend(decoded.unknown);
+    }
+    Ok((value, unknown))
+}
+
+/// `{metadata: ObjectMeta}`, for the metadata of custom resources.
+static OBJECT_META: LazyLock<Schema> = LazyLock::new(|| {
+    let any = facts::kinds().iter().find_map(|kind| kind.schema.child("metadata").cloned());
+    let metadata = any.unwrap_or_else(|| Arc::new(Schema::default()));
+    Schema::of(Shape::Struct(Struct { fields: vec![("metadata".into(), Field::of(metadata))], ..Struct::default() }))
+});
+
+/// What becomes of unknown and duplicate fields: warnings, an error, or nothing.
+pub(super) fn judge(strict: Vec<String>, validation: FieldValidation) -> Result<Vec<String>, String> {
+    match validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(strict),
+        FieldValidation::Strict if strict.is_empty() => Ok(strict),
+        FieldValidation::Strict => Err(format!("strict decoding error: {}", strict.join(", "))),
+    }
+}
+
+/// Fills in defaults.
+pub(super) fn default(kind: &Kind, value: &mut Value) {
+    if kind.custom().is_some() {
+        schema::default::fill(&kind.schema, value);
+        return;
+    }
+    builtin::default(kind, value);
+    if is_crd(kind) {
+        crd::default(value);
+    }
+}
+
+/// Makes a new object what the server stores.
+pub(super) fn prepare_create(kind: &Kind, value: &mut Value, context: &mut Context<'_>) -> Result<(), Status> {
+    match kind.custom() {
+        Some(custom) if custom.status => {
+            value.remove_at(&["status"]);
+            Ok(())
+        }
+        Some(_) => Ok(()),
+        None => builtin::prepare_create(kind, value, context),
+    }
+}
+
+/// Makes a changed object what the server stores: a write to the object keeps its status, a write to the status keeps
+/// everything else.
+pub(super) fn prepare_update(
+    kind: &Kind,
+    value: &mut Value,
+    old: &Value,
+    context: &mut Context<'_>,
+) -> Result<(), Status> {
+    let Some(custom) = kind.custom() else { return builtin::prepare_update(kind, value, old, context) };
+    if context.subresource == "status" {
+        let status = value.get("status").cloned();
+        let metadata = value.get("metadata").cloned();
+        *value = old.clone();
+        meta::put(value, "status", status);
+        // The client's idea of the version still counts.
+        let version = metadata.as_ref().and_then(|metadata| metadata.get("resourceVersion")).cloned();
+        if let Some(version) = version {
+            value.set_at(&["metadata", "resourceVersion"], version);
+        }
+    } else if custom.status {
+        meta::put(value, "status", old.get("status").cloned());
+    }
+    Ok(())
+}
+
+/// The rules a new object breaks.
+pub(super) fn validate_create(kind: &Kind, value: &Value) -> Vec<FieldError> {
+    let name = |name: &str| match kind.custom() {
+        Some(_) => crate::embedded::names::dns_subdomain(name),
+        None => builtin::validate_name(kind, name),
+    };
+    let mut problems = meta::validate_create(kind, value, &name);
+    if kind.custom().is_some() {
+        problems.extend(schema::validate::validate(kind, value, None));
+    } else if is_crd(kind) {
+        problems.extend(crd::validate(value, None));
+    } else {
+        problems.extend(builtin::validate_create(kind, value));
+    }
+    problems
+}
+
+/// The rules a change breaks.
+pub(super) fn validate_update(kind: &Kind, subresource: &str, value: &Value, old: &Value) -> Vec<FieldError> {
+    let mut problems = meta::validate_update(value, old);
+    if kind.custom().is_some() {
+        problems.extend(schema::validate::validate(kind, value, Some(old)));
+    } else if is_crd(kind) {
+        if subresource.is_empty() {
+            problems.extend(crd::validate(value, Some(old)));
+        }
+    } else {
+        problems.extend(builtin::validate_update(kind, subresource, value, old));
+    }
+    problems
+}
+
+/// Whether objects of this kind define other kinds.
+pub(super) fn is_crd(kind: &Kind) -> bool {
+    kind.is("apiextensions.k8s.io", "CustomResourceDefinition")
+}
+
+/// Whether a PUT of an object that is not there creates it.
+pub(super) fn creates_on_update(kind: &Kind) -> bool {
+    kind.custom().is_none()
+        && matches!(
+            (kind.group.as_str(), kind.kind.as_str()),
+            ("", "Service" | "Endpoints" | "Event" | "LimitRange")
+                | ("events.k8s.io", "Event")
+                | ("coordination.k8s.io", "Lease")
+                | ("node.k8s.io", "RuntimeClass")
+                | ("rbac.authorization.k8s.io", _)
+        )
+}
+
+/// Whether a PUT may leave out the version it is based on.
+pub(super) fn updates_unconditionally(kind: &Kind) -> bool {
+    kind.custom().is_none()
+        && !matches!(
+            (kind.group.as_str(), kind.kind.as_str()),
+            ("policy", "PodDisruptionBudget")
+                | ("coordination.k8s.io" | "admissionregistration.k8s.io" | "apiextensions.k8s.io", _)
+                | ("node.k8s.io", "RuntimeClass")
+                | ("apiregistration.k8s.io", _)
+                | ("storage.k8s.io", "CSIDriver" | "CSINode" | "CSIStorageCapacity" | "VolumeAttachment")
+        )
+}
+
+/// Whether a deletion answers with the object that is gone instead of a `Status`.
+pub(super) fn returns_deleted(kind: &Kind) -> bool {
+    kind.custom().is_none()
+        && matches!(
+            (kind.group.as_str(), kind.kind.as_str()),
+            (
+                "",
+                "ResourceQuota"
+                    | "PersistentVolume"
+                    | "PersistentVolumeClaim"
+                    | "ServiceAccount"
+                    | "Namespace"
+                    | "Pod"
+                    | "Service"
+                    | "PodTemplate"
+            ) | (
+                "storage.k8s.io",
+                "CSIDriver" | "CSINode" | "StorageClass" | "VolumeAttachment" | "VolumeAttributesClass"
+            ) | ("resource.k8s.io", _)
+        )
+}
