@@ -858,7 +858,8 @@ mod tests {
         let job = object(value!({"metadata": {"name": "j"}, "status": {"succeeded": 2}}));
         let custom = object(value!({"metadata": {"name": "w"}, "spec": {"color": "red", "size": 3, "on": true}}));
         let built = |group, name| kind(group, name, Origin::BuiltIn);
-        let rows: &[(Kind, &Object, &[(&str, bool)])] = &[
+        type Row<'a> = (Kind, &'a Object, &'a [(&'a str, bool)]);
+        let rows: &[Row<'_>] = &[
             (
                 built("", "Pod"),
                 &pod,

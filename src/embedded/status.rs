@@ -2,8 +2,9 @@
 //!
 //! One constructor per kind of refusal; the text is made here and nowhere else.
 
-use std::fmt;
+use std::{fmt, sync::LazyLock};
 
+use regex::Regex;
 use serde::Serialize;
 
 use super::value::Value;
@@ -254,6 +255,12 @@ pub enum Rule {
     TypeInvalid(Value),
     /// `Internal error`
     Internal,
+    /// `Invalid value` of an object or list that is not printed
+    InvalidWhole,
+    /// `Duplicate value` of an object or list that is not printed
+    DuplicateWhole,
+    /// One of the others whose value upstream prints as a Go struct, with its own field names and order.
+    Printed(Box<Rule>, String),
 }
 
 impl FieldError {
@@ -293,12 +300,28 @@ impl FieldError {
         FieldError { field: field.into(), rule: Rule::TooMany(given, limit), detail: String::new() }
     }
 
+    /// The same problem with its value printed as this text; see [`Rule::Printed`].
+    pub fn printed(mut self, value: impl Into<String>) -> FieldError {
+        self.rule = Rule::Printed(Box::new(self.rule), value.into());
+        self
+    }
+
     /// The words after the field's path.
     fn body(&self) -> String {
-        let what = match &self.rule {
+        let (rule, printed) = match &self.rule {
+            Rule::Printed(rule, text) => (rule.as_ref(), Some(text.as_str())),
+            rule => (rule, None),
+        };
+        let shown = |value: &Value| match printed {
+            Some(text) => text.to_owned(),
+            None => shown(value),
+        };
+        let what = match rule {
             Rule::Required => "Required value".to_owned(),
             Rule::Forbidden => "Forbidden".to_owned(),
-            Rule::Internal => "Internal error".to_owned(),
+            Rule::Internal | Rule::Printed(..) => "Internal error".to_owned(),
+            Rule::InvalidWhole => "Invalid value".to_owned(),
+            Rule::DuplicateWhole => "Duplicate value".to_owned(),
             Rule::Invalid(value) | Rule::TypeInvalid(value) => format!("Invalid value: {}", shown(value)),
             Rule::Duplicate(value) => format!("Duplicate value: {}", shown(value)),
             Rule::NotFound(value) => format!("Not found: {}", shown(value)),
@@ -322,17 +345,21 @@ impl FieldError {
     }
 
     fn cause(&self) -> Cause {
-        let reason = match &self.rule {
+        let rule = match &self.rule {
+            Rule::Printed(rule, _) => rule.as_ref(),
+            rule => rule,
+        };
+        let reason = match rule {
             Rule::Required => "FieldValueRequired",
-            Rule::Invalid(_) => "FieldValueInvalid",
+            Rule::Invalid(_) | Rule::InvalidWhole => "FieldValueInvalid",
             Rule::NotSupported(..) => "FieldValueNotSupported",
-            Rule::Duplicate(_) => "FieldValueDuplicate",
+            Rule::Duplicate(_) | Rule::DuplicateWhole => "FieldValueDuplicate",
             Rule::Forbidden => "FieldValueForbidden",
             Rule::TooLong(_) => "FieldValueTooLong",
             Rule::TooMany(..) => "FieldValueTooMany",
             Rule::NotFound(_) => "FieldValueNotFound",
             Rule::TypeInvalid(_) => "FieldValueTypeInvalid",
-            Rule::Internal => "InternalError",
+            Rule::Internal | Rule::Printed(..) => "InternalError",
         };
         Cause { reason: reason.into(), message: self.body(), field: self.field.clone() }
     }
@@ -348,6 +375,7 @@ impl fmt::Display for FieldError {
 fn shown(value: &Value) -> String {
     match value {
         Value::Str(s) => go_quoted(s),
+        Value::Float(f) => go_float(*f),
         other => other.to_json(),
     }
 }
@@ -368,11 +396,40 @@ pub fn go_quoted(s: &str) -> String {
             '\u{b}' => out.push_str("\\v"),
             '\u{c}' => out.push_str("\\f"),
             c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c if !c.is_ascii() && !is_print(c) => match c as u32 {
+                code @ ..=0xffff => out.push_str(&format!("\\u{code:04x}")),
+                code => out.push_str(&format!("\\U{code:08x}")),
+            },
             c => out.push(c),
         }
     }
     out.push('"');
     out
+}
+
+/// Go's `unicode.IsPrint`, of a character beyond ASCII.
+fn is_print(c: char) -> bool {
+    #[allow(clippy::unwrap_used)] // a constant, and a test uses it
+    static UNPRINTABLE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"[\p{C}\p{Z}]").unwrap());
+    !UNPRINTABLE.is_match(c.encode_utf8(&mut [0; 4]))
+}
+
+/// Go's `%v` of a float: the shortest digits, with an exponent below 0.0001 and from a million on.
+pub fn go_float(f: f64) -> String {
+    if f == 0.0 || !f.is_finite() {
+        return match f {
+            f if f.is_nan() => "NaN".to_owned(),
+            f if f.is_infinite() => if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
+            _ => "0".to_owned(),
+        };
+    }
+    let exponential = format!("{f:e}");
+    let (digits, exponent) = exponential.split_once('e').unwrap_or((&exponential, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return format!("{f}");
+    }
+    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
 #[cfg(test)]
@@ -392,6 +449,10 @@ mod tests {
                 "spec.type: Unsupported value: \"Foo\": supported values: \"ClusterIP\", \"NodePort\"",
             ),
             (FieldError::duplicate("spec.ports[1].name", "a\"b"), "spec.ports[1].name: Duplicate value: \"a\\\"b\""),
+            (
+                FieldError::duplicate("spec.ports[1]", Value::Null).printed(r#"{"Name":""}"#),
+                r#"spec.ports[1]: Duplicate value: {"Name":""}"#,
+            ),
         ];
         for (problem, text) in rows {
             assert_eq!(problem.to_string(), text);
@@ -407,5 +468,15 @@ mod tests {
             "Deployment.apps \"web\" is invalid: [a: Required value, b: Required value: say it]"
         );
         assert_eq!(status.to_value().list_at(&["details", "causes"]).len(), 2);
+    }
+
+    #[test]
+    fn floats_and_odd_characters_print_as_go_prints_them() {
+        let rows = [(1.0, "1"), (1.5, "1.5"), (100000.0, "100000"), (1e6, "1e+06"), (12345678.9, "1.23456789e+07")];
+        for (float, text) in rows {
+            assert_eq!(go_float(float), text);
+        }
+        assert_eq!((go_float(0.0001), go_float(0.00001)), ("0.0001".to_owned(), "1e-05".to_owned()));
+        assert_eq!(go_quoted("é\u{200b}\u{a0}😀\u{f0000}"), "\"é\\u200b\\u00a0😀\\U000f0000\"");
     }
 }

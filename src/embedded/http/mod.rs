@@ -3,4 +3,8 @@
 //! `path`, `query`, `accept` and `body` take a request apart; the store answers; `render` and `watch` put the answer on
 //! the wire. Nothing here decides anything about objects.
 
+pub mod accept;
+pub mod body;
+pub mod gojson;
 pub mod path;
+pub mod query;

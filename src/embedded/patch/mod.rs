@@ -1,28 +1,131 @@
-//! Patches.
+//! The three patches that are computed from the object alone: JSON, merge and strategic merge.
+//!
+//! Each takes the object as it is and the patch as it was sent and returns the object as it shall be; what the patch does
+//! not touch stays the very same shared value, and a patch that changes nothing returns the object itself. None of them
+//! decodes, defaults or validates the outcome: that is the store's next step, as it is upstream.
 
-use super::{schema::Schema, status::Status, value::Value};
+use std::fmt::Write;
 
-/// RFC 6902.
-pub fn json(target: &Value, _patch: &Value) -> Result<Value, Status> {
-    Ok(target.clone())
+use super::{
+    status::{Reason, Status},
+    store::request::PatchType,
+    value::Value,
+};
+
+pub mod json;
+pub mod merge;
+pub mod strategic;
+
+pub use json::apply as json;
+pub use merge::apply as merge;
+pub use strategic::apply as strategic;
+
+/// Whether the body has the form its kind of patch needs; 400 in the words of the real server if not.
+///
+/// The real server looks at the body only once it has found the object.
+pub fn check(kind: PatchType, body: &Value) -> Result<(), Status> {
+    let object = "map[string]interface {}";
+    let refused = match (kind, body) {
+        (PatchType::Json, body) => return json::check(body),
+        (PatchType::Merge, Value::Null) => "Invalid JSON Patch".to_owned(),
+        (PatchType::Merge | PatchType::Strategic | PatchType::Apply, Value::Map(_)) => return Ok(()),
+        (PatchType::Strategic | PatchType::Apply, Value::Null) => return Ok(()),
+        (PatchType::Merge, body) => format!("error decoding patch: {}", cannot_unmarshal(body, object)),
+        (PatchType::Strategic, body) => cannot_unmarshal(body, object),
+        (PatchType::Apply, body) => format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: {}",
+            cannot_unmarshal(body, object)
+        ),
+    };
+    Err(Status::bad_request(refused))
 }
 
-/// RFC 7386.
-pub fn merge(target: &Value, patch: &Value) -> Value {
-    let Some(fields) = patch.as_map() else { return patch.clone() };
-    let mut out = if target.as_map().is_some() { target.clone() } else { Value::object() };
-    for (key, value) in fields.iter() {
-        if value.is_null() {
-            out.remove_at(&[key]);
-        } else {
-            let merged = merge(target.get(key).unwrap_or(&Value::Null), value);
-            out.set_at(&[key], merged);
-        }
+/// What Go's decoder says of a value that does not fit the type.
+fn cannot_unmarshal(value: &Value, go_type: &str) -> String {
+    format!("json: cannot unmarshal {} into Go value of type {go_type}", json_type(value))
+}
+
+/// What Go's JSON decoder calls the type of a value.
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::Str(_) => "string",
+        Value::List(_) => "array",
+        Value::Map(_) => "object",
     }
+}
+
+/// 422 without saying why: the real server keeps the reason to itself.
+fn unprocessable() -> Status {
+    let mut status =
+        Status::new(422, Reason::Invalid, "the server rejected our request due to an error in our request");
+    status.details = Some(Box::default());
+    status
+}
+
+/// 500: an error upstream did not expect a client to cause.
+fn unexpected(message: impl Into<String>) -> Status {
+    Status::new(500, Reason::Unknown, message)
+}
+
+/// A value as Go's `%v` prints it: `map[a:1 b:[x <nil>]]`.
+pub fn go_print(value: &Value) -> String {
+    let mut out = String::new();
+    print(value, &mut out);
     out
 }
 
-/// Kubernetes' own.
-pub fn strategic(_schema: &Schema, target: &Value, patch: &Value) -> Result<Value, Status> {
-    Ok(merge(target, patch))
+fn print(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("<nil>"),
+        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Value::Int(n) => {
+            let _ = write!(out, "{n}");
+        }
+        Value::Float(f) => out.push_str(&go_float(*f)),
+        Value::Str(text) => out.push_str(text),
+        Value::List(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(' ');
+                }
+                print(item, out);
+            }
+            out.push(']');
+        }
+        Value::Map(map) => {
+            out.push_str("map[");
+            for (i, (key, value)) in map.iter().enumerate() {
+                if i > 0 {
+                    out.push(' ');
+                }
+                out.push_str(key);
+                out.push(':');
+                print(value, out);
+            }
+            out.push(']');
+        }
+    }
 }
+
+/// A float as Go's `%v` prints it: plain below 1e21, else with an exponent of at least two digits.
+fn go_float(f: f64) -> String {
+    let magnitude = f.abs();
+    if magnitude == 0.0 || (1e-4..1e21).contains(&magnitude) {
+        return format!("{f}");
+    }
+    let text = format!("{f:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => {
+            let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,7 @@
 //! CEL rules of custom resources (`x-kubernetes-validations`).
 
-use super::Schema;
-use crate::embedded::{
-    status::FieldError,
-    value::{Text, Value},
-};
+use super::{Schema, validate::Judgement};
+use crate::embedded::value::{Text, Value};
 
 /// One rule.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +21,6 @@ pub struct Rule {
 }
 
 /// What the rules say about an object.
-pub(super) fn validate(_schema: &Schema, _new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    Vec::new()
+pub(super) fn validate(_schema: &Schema, _new: &Value, _old: Option<&Value>) -> Judgement {
+    Judgement::default()
 }

@@ -8,10 +8,12 @@ pub mod cel;
 mod clause;
 pub mod crd;
 pub mod default;
-mod embedded;
+pub mod embedded;
 pub mod formats;
 mod path;
 pub mod prune;
+#[cfg(test)]
+mod recorded;
 pub mod rules;
 pub mod typed;
 pub mod validate;
@@ -27,6 +29,8 @@ pub struct Schema {
     pub shape: Shape,
     /// Its OpenAPI name, of built-in types: `io.k8s.api.core.v1.Container`. The part after the last dot is the Go type.
     pub name: Option<Text>,
+    /// The Go type as its errors print it (`v1.Protocol`), where shape and name do not tell.
+    pub go: Option<Text>,
     /// Whether `null` is a value (custom resources only; in built-in types `null` means absent).
     pub nullable: bool,
     /// The value of an absent field, where the schema itself says so (custom resources, and keys of associative lists).
@@ -127,6 +131,8 @@ pub enum Empty {
     Omit,
     /// A plain value without `omitempty` (or a struct, for which it does nothing): an absent one shows as its zero.
     Show,
+    /// A pointer, list or map without `omitempty`: an absent or empty one shows as `null`.
+    Null,
 }
 
 /// How server-side apply sees a list.

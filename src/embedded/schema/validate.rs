@@ -13,18 +13,27 @@ use super::{
 };
 use crate::embedded::{
     kind::{Kind, Scale},
-    status::{FieldError, Rule},
+    status::{FieldError, Rule, go_float},
     value::{Map, Text, Value},
 };
 
 /// What is wrong with a custom resource that is created, or updated from `old`.
 pub fn validate(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    validate_after(kind, new, old, Vec::new())
+    judge(kind, new, old, Vec::new()).problems
+}
+
+/// What is wrong with an object, and what is only worth a warning.
+#[derive(Debug, Default)]
+pub struct Judgement {
+    /// What forbids the write.
+    pub problems: Vec<FieldError>,
+    /// Texts for `Warning` headers: CEL rules that are broken by what did not change.
+    pub warnings: Vec<String>,
 }
 
 /// As [`validate`], after the store found `problems` with the metadata: CEL rules are not tried on an object that lacks
 /// what they may rely on.
-pub fn validate_after(kind: &Kind, new: &Value, old: Option<&Value>, mut problems: Vec<FieldError>) -> Vec<FieldError> {
+pub fn judge(kind: &Kind, new: &Value, old: Option<&Value>, mut problems: Vec<FieldError>) -> Judgement {
     let schema = &kind.schema;
     problems.extend(openapi(schema, new, old, None));
     if let Some(scale) = kind.custom().and_then(|custom| custom.scale.as_ref()) {
@@ -33,14 +42,12 @@ pub fn validate_after(kind: &Kind, new: &Value, old: Option<&Value>, mut problem
     }
     embedded::validate(schema, new, &mut problems);
     sets(schema, new, old, &mut problems);
-    expressions(schema, new, old, &mut problems);
-    problems
+    expressions(schema, new, old, problems)
 }
 
-/// What is wrong with a custom resource whose status is written.
-pub fn validate_status(kind: &Kind, new: &Value, old: &Value) -> Vec<FieldError> {
+/// As [`judge`], of a custom resource whose status is written.
+pub fn judge_status(kind: &Kind, new: &Value, old: &Value, mut problems: Vec<FieldError>) -> Judgement {
     let schema = &kind.schema;
-    let mut problems = Vec::new();
     if let (Some(status), Some(field)) = (new.get("status"), schema.child("status")) {
         problems.extend(openapi(field, status, old.get("status"), Some("status")));
     }
@@ -48,13 +55,12 @@ pub fn validate_status(kind: &Kind, new: &Value, old: &Value) -> Vec<FieldError>
         scale_status(scale, new, &mut problems);
     }
     sets(schema, new, Some(old), &mut problems);
-    expressions(schema, new, Some(old), &mut problems);
-    problems
+    expressions(schema, new, Some(old), problems)
 }
 
-fn expressions(schema: &Schema, new: &Value, old: Option<&Value>, problems: &mut Vec<FieldError>) {
+fn expressions(schema: &Schema, new: &Value, old: Option<&Value>, mut problems: Vec<FieldError>) -> Judgement {
     if !below(schema).cel {
-        return;
+        return Judgement { problems, warnings: Vec::new() };
     }
     let blocking = |problem: &FieldError| {
         matches!(
@@ -66,9 +72,11 @@ fn expressions(schema: &Schema, new: &Value, old: Option<&Value>, problems: &mut
         let words = "some validation rules were not checked because the object was invalid; correct the existing errors \
                      to complete validation";
         problems.push(FieldError::invalid("<nil>", Value::Null, words));
-    } else {
-        problems.extend(cel::validate(schema, new, old));
+        return Judgement { problems, warnings: Vec::new() };
     }
+    let mut judgement = cel::validate(schema, new, old);
+    problems.append(&mut judgement.problems);
+    Judgement { problems, ..judgement }
 }
 
 /// The rules of the OpenAPI schema. `base` is the field the value stands in, if it is not the whole object.
@@ -214,21 +222,22 @@ impl Walk<'_> {
 
     fn number(&mut self, rules: &Rules, value: &Value, path: &Path<'_>) {
         if let Some(factor) = rules.multiple_of {
-            let (positive, fits, shown) = match value {
+            let (factor, positive, fits) = match value {
                 Value::Int(n) => {
                     let factor = factor as i64;
-                    (factor > 0, factor != 0 && n % factor == 0, factor.to_string())
+                    (Value::Int(factor), factor > 0, factor != 0 && n % factor == 0)
                 }
                 _ => {
                     let number = value.as_float().unwrap_or_default();
                     let times = if factor < 1.0 { 1.0 / factor * number } else { number / factor };
-                    (factor > 0.0, is_integral(times), go_float(factor))
+                    (Value::Float(factor), factor > 0.0, is_integral(times))
                 }
             };
+            let shown = go_value(&factor);
             if !positive {
                 let name = path.dotted();
                 let words = format!("factor MultipleOf declared for {name} must be positive: {shown}");
-                self.push(name, Rule::Invalid(factor.into()), words);
+                self.push(name, Rule::Invalid(factor), words);
             } else if !fits {
                 self.invalid(path, value, format_args!("should be a multiple of {shown}"));
             }
@@ -433,8 +442,7 @@ fn sets_in(schema: &Schema, new: &Value, old: Option<&Value>, path: &Path<'_>, p
             match topology {
                 Topology::Atomic => {}
                 Topology::Set => {
-                    let text = |value: &Value| value.to_json();
-                    for i in repeated(items.iter().map(text)) {
+                    for i in repeated(items.iter().map(identity)) {
                         problems.push(FieldError::duplicate(path.index(i).to_string(), &items[i]));
                     }
                 }
@@ -445,6 +453,14 @@ fn sets_in(schema: &Schema, new: &Value, old: Option<&Value>, path: &Path<'_>, p
             }
         }
         _ => {}
+    }
+}
+
+/// What tells an item of a set from others. An integer is not the float of the same value.
+fn identity(value: &Value) -> String {
+    match value {
+        Value::Float(f) => format!("float {f}"),
+        other => other.to_json(),
     }
 }
 
@@ -524,7 +540,7 @@ fn nested<'a>(
             other => {
                 let at = dotted_path(&path[..i + 1]);
                 return Err(format!(
-                    "{at} accessor error: {} is of the type {}, expected map[string]interface {{}}",
+                    "{at} accessor error: {} is of the type {}, expected map[string]interface{{}}",
                     go_value(other),
                     go_type(other)
                 ));
@@ -565,24 +581,6 @@ pub(super) fn go_value(value: &Value) -> String {
             format!("map[{}]", fields.join(" "))
         }
     }
-}
-
-/// Go's `%v` of a float: the shortest digits, with an exponent from 1e+21 on in `%v` of JSON but from 1e+06 on here.
-pub(super) fn go_float(f: f64) -> String {
-    if f == 0.0 || !f.is_finite() {
-        return match f {
-            f if f.is_nan() => "NaN".to_owned(),
-            f if f.is_infinite() => if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
-            _ => "0".to_owned(),
-        };
-    }
-    let exponential = format!("{f:e}");
-    let (digits, exponent) = exponential.split_once('e').unwrap_or((&exponential, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..21).contains(&exponent) {
-        return format!("{f}");
-    }
-    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
 fn shown_bound(value: &Value, bound: Bound) -> String {

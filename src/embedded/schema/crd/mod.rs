@@ -1,5 +1,6 @@
 //! CustomResourceDefinitions: their defaults, what is wrong with them, and the kinds they define.
 
+mod names;
 mod structural;
 
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use crate::embedded::{
     status::FieldError,
     value::{Text, Value, intern},
 };
+use crate::value;
 
+pub use names::{is_established, set_terminating, settle};
 pub use structural::resource;
 
 /// Fills in what the server fills in on every write: names derived from the kind, the conversion strategy, the stored
@@ -30,6 +33,18 @@ pub fn default(crd: &mut Value) {
     if crd.at(&["spec", "conversion", "webhook", "clientConfig", "service"]).is_some_and(|s| s.get("port").is_none()) {
         crd.set_at(&["spec", "conversion", "webhook", "clientConfig", "service", "port"], 443);
     }
+    store_version(crd);
+}
+
+/// Resets what a client may not set on a CRD it creates.
+pub fn prepare_create(crd: &mut Value) {
+    crd.set_at(&["status"], value!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}}));
+    store_version(crd);
+}
+
+/// Resets what a client may not set on a CRD it updates.
+pub fn prepare_update(crd: &mut Value, old: &Value) {
+    crd.set_at(&["status"], old.get("status").cloned().unwrap_or_default());
     store_version(crd);
 }
 

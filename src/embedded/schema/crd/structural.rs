@@ -46,6 +46,7 @@ pub fn schema(json: &Value) -> Schema {
     let mut schema = Schema {
         shape,
         name: None,
+        go: None,
         nullable: is_true(json, "nullable"),
         default: json.get("default").filter(|default| !default.is_null()).cloned(),
         allowed: json.list_at(&["enum"]).to_vec(),

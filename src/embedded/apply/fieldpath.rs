@@ -1,0 +1,519 @@
+//! Sets of field paths: what a manager owns.
+//!
+//! A [`Set`] is a tree of sorted entries, shared node by node, so that a write copies only the branch whose ownership
+//! changed. Order and JSON form are those of `FieldsV1`. Never looks at an object; see [`typed`](super::typed) for that.
+
+use std::{cmp::Ordering, fmt, sync::Arc};
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use crate::embedded::{
+    status::go_quoted,
+    value::{Map, Text, Value, intern},
+};
+
+/// One step of a path.
+#[derive(Clone, PartialEq)]
+pub enum PathElement {
+    /// A field of an object: `f:`.
+    Field(Text),
+    /// The list item with these key fields, sorted by name: `k:`.
+    Key(Arc<Vec<(Text, Value)>>),
+    /// The item of a set: `v:`.
+    Value(Value),
+    /// The item at this place: `i:`.
+    Index(i64),
+}
+
+/// A path from the object's root.
+pub type Path = Vec<PathElement>;
+
+impl PathElement {
+    /// A field.
+    pub fn field(name: &str) -> PathElement {
+        PathElement::Field(intern(name))
+    }
+
+    /// The item with these keys.
+    pub fn key(mut fields: Vec<(Text, Value)>) -> PathElement {
+        fields.sort_by(|a, b| a.0.cmp(&b.0));
+        PathElement::Key(Arc::new(fields))
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            PathElement::Field(_) => 0,
+            PathElement::Key(_) => 1,
+            PathElement::Value(_) => 2,
+            PathElement::Index(_) => 3,
+        }
+    }
+
+    /// Reads the key of a `FieldsV1` object; `None` for a kind of element nobody knows yet, which is dropped.
+    fn parse(text: &str) -> Result<Option<PathElement>, String> {
+        let (kind, rest) = match text.as_bytes() {
+            [kind, b':', ..] => (*kind, &text[2..]),
+            [_, _, ..] => return Err(format!("missing colon: {text}")),
+            _ => return Err("key must be 2 characters long:".into()),
+        };
+        let json = |text: &str| Value::from_json(text.as_bytes()).map_err(|e| e.to_string());
+        Ok(Some(match kind {
+            b'f' => PathElement::Field(intern(rest)),
+            b'v' => PathElement::Value(json(rest)?),
+            b'k' => match json(rest)? {
+                Value::Map(map) => {
+                    PathElement::Key(Arc::new(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()))
+                }
+                _ => return Err(format!("expected the key fields of an item: {text}")),
+            },
+            b'i' => PathElement::Index(rest.parse().map_err(|_| format!("expected an index: {text}"))?),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Writes the key of a `FieldsV1` object.
+    fn write(&self, out: &mut String) {
+        match self {
+            PathElement::Field(name) => {
+                out.push_str("f:");
+                out.push_str(name);
+            }
+            PathElement::Key(fields) => {
+                out.push_str("k:{");
+                for (i, (name, value)) in fields.iter().enumerate() {
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    out.push_str(&Value::from(name).to_json());
+                    out.push(':');
+                    write_json(value, out);
+                }
+                out.push('}');
+            }
+            PathElement::Value(value) => {
+                out.push_str("v:");
+                write_json(value, out);
+            }
+            PathElement::Index(i) => out.push_str(&format!("i:{i}")),
+        }
+    }
+}
+
+/// JSON as Go writes it by default: `<`, `>` and `&` are escaped, which matters here because the text is itself a key.
+pub(super) fn write_json(value: &Value, out: &mut String) {
+    let json = value.to_json();
+    if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return out.push_str(&json);
+    }
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+}
+
+impl Eq for PathElement {}
+
+impl PartialOrd for PathElement {
+    fn partial_cmp(&self, other: &PathElement) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for PathElement {
+    fn cmp(&self, other: &PathElement) -> Ordering {
+        match (self, other) {
+            (PathElement::Field(a), PathElement::Field(b)) => a.cmp(b),
+            (PathElement::Key(a), PathElement::Key(b)) => {
+                compare_lists(a.iter(), b.iter(), |a, b| a.0.cmp(&b.0).then_with(|| compare_values(&a.1, &b.1)))
+            }
+            (PathElement::Value(a), PathElement::Value(b)) => compare_values(a, b),
+            (PathElement::Index(a), PathElement::Index(b)) => a.cmp(b),
+            (a, b) => a.rank().cmp(&b.rank()),
+        }
+    }
+}
+
+/// A total order of values: numbers, strings, booleans, lists, maps, null.
+pub(super) fn compare_values(a: &Value, b: &Value) -> Ordering {
+    let rank = |value: &Value| match value {
+        Value::Int(_) | Value::Float(_) => 0,
+        Value::Str(_) => 1,
+        Value::Bool(_) => 2,
+        Value::List(_) => 3,
+        Value::Map(_) => 4,
+        Value::Null => 5,
+    };
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => {
+            let number = |value: &Value| value.as_float().unwrap_or_default();
+            number(a).partial_cmp(&number(b)).unwrap_or(Ordering::Equal)
+        }
+        (Value::Str(a), Value::Str(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::List(a), Value::List(b)) => compare_lists(a.iter(), b.iter(), |a, b| compare_values(a, b)),
+        (Value::Map(a), Value::Map(b)) => {
+            compare_lists(a.iter(), b.iter(), |a, b| a.0.cmp(b.0).then_with(|| compare_values(a.1, b.1)))
+        }
+        (a, b) => rank(a).cmp(&rank(b)),
+    }
+}
+
+/// Lexical order; the shorter of two lists that agree comes first.
+fn compare_lists<T>(
+    mut a: impl Iterator<Item = T>,
+    mut b: impl Iterator<Item = T>,
+    compare: impl Fn(T, T) -> Ordering,
+) -> Ordering {
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return Ordering::Equal,
+            (None, Some(_)) => return Ordering::Less,
+            (Some(_), None) => return Ordering::Greater,
+            (Some(a), Some(b)) => match compare(a, b) {
+                Ordering::Equal => {}
+                unequal => return unequal,
+            },
+        }
+    }
+}
+
+impl fmt::Display for PathElement {
+    /// As upstream prints a path: `.spec`, `[name="web"]`, `[="a"]`, `[0]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PathElement::Field(name) => write!(f, ".{name}"),
+            PathElement::Key(fields) => {
+                let fields: Vec<String> =
+                    fields.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect();
+                write!(f, "[{}]", fields.join(","))
+            }
+            PathElement::Value(value) => write!(f, "[={}]", shown(value)),
+            PathElement::Index(i) => write!(f, "[{i}]"),
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Str(text) => go_quoted(text),
+        Value::List(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(",")),
+        Value::Map(map) => map.iter().map(|(key, value)| format!("{key}={}", shown(value))).collect(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => value.to_json(),
+    }
+}
+
+impl fmt::Debug for PathElement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A set of paths. Cloning shares.
+#[derive(Clone, Default)]
+pub struct Set(Option<Arc<Vec<Entry>>>);
+
+/// A branch of a [`Set`].
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    /// The step from the parent.
+    pub element: PathElement,
+    /// Whether the path that ends here is in the set.
+    pub member: bool,
+    /// The paths that go on from here.
+    pub children: Set,
+}
+
+impl Set {
+    /// The set of these paths.
+    pub fn of(paths: impl IntoIterator<Item = Path>) -> Set {
+        let mut set = Set::default();
+        paths.into_iter().for_each(|path| set.insert(&path));
+        set
+    }
+
+    /// The set of these paths of fields, written `metadata.name`.
+    pub fn of_fields(paths: &[&str]) -> Set {
+        Set::of(paths.iter().map(|path| path.split('.').map(PathElement::field).collect()))
+    }
+
+    /// A set of these entries, in any order. Entries that are no member and lead nowhere must not be among them.
+    pub(super) fn from_entries(mut entries: Vec<Entry>) -> Set {
+        if entries.is_empty() {
+            return Set(None);
+        }
+        if !entries.is_sorted_by(|a, b| a.element < b.element) {
+            entries.sort_by(|a, b| a.element.cmp(&b.element));
+            entries.dedup_by(|later, first| {
+                let same = later.element == first.element;
+                if same {
+                    first.member |= later.member;
+                    first.children = first.children.union(&later.children);
+                }
+                same
+            });
+        }
+        entries.shrink_to_fit();
+        Set(Some(Arc::new(entries)))
+    }
+
+    /// The branches in order.
+    pub(super) fn entries(&self) -> &[Entry] {
+        self.0.as_deref().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether no path is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// How many paths are in the set.
+    pub fn len(&self) -> usize {
+        self.entries().iter().map(|entry| usize::from(entry.member) + entry.children.len()).sum()
+    }
+
+    /// Whether both are the very same shared set. `true` implies equality.
+    pub fn is(&self, other: &Set) -> bool {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    fn find(&self, element: &PathElement) -> Result<usize, usize> {
+        self.entries().binary_search_by(|entry| entry.element.cmp(element))
+    }
+
+    pub(super) fn entry(&self, element: &PathElement) -> Option<&Entry> {
+        self.find(element).ok().map(|at| &self.entries()[at])
+    }
+
+    /// Whether the path is in the set.
+    pub fn has(&self, path: &[PathElement]) -> bool {
+        match path {
+            [] => false,
+            [last] => self.entry(last).is_some_and(|entry| entry.member),
+            [first, rest @ ..] => self.entry(first).is_some_and(|entry| entry.children.has(rest)),
+        }
+    }
+
+    /// Adds a path. The empty path, the whole object, is owned by nobody.
+    pub fn insert(&mut self, path: &[PathElement]) {
+        let Some((first, rest)) = path.split_first() else { return };
+        let place = self.find(first);
+        let entries = Arc::make_mut(self.0.get_or_insert_default());
+        let at = place.unwrap_or_else(|at| {
+            entries.insert(at, Entry { element: first.clone(), member: false, children: Set::default() });
+            at
+        });
+        match rest {
+            [] => entries[at].member = true,
+            rest => entries[at].children.insert(rest),
+        }
+    }
+
+    /// Calls `visit` with each path: the members of a branch first, then what lies deeper, as upstream walks.
+    pub fn each(&self, visit: &mut impl FnMut(&[PathElement])) {
+        self.each_below(&mut Vec::new(), visit);
+    }
+
+    fn each_below(&self, path: &mut Path, visit: &mut impl FnMut(&[PathElement])) {
+        for entry in self.entries().iter().filter(|entry| entry.member) {
+            path.push(entry.element.clone());
+            visit(path);
+            path.pop();
+        }
+        for entry in self.entries().iter().filter(|entry| !entry.children.is_empty()) {
+            path.push(entry.element.clone());
+            entry.children.each_below(path, visit);
+            path.pop();
+        }
+    }
+
+    /// The paths in either.
+    pub fn union(&self, other: &Set) -> Set {
+        if other.is_empty() || self.is(other) {
+            return self.clone();
+        }
+        if self.is_empty() {
+            return other.clone();
+        }
+        let mut out = Vec::with_capacity(self.entries().len().max(other.entries().len()));
+        // Whether the result is this very set so far: then it stays shared.
+        let mut mine = true;
+        zip(self.entries(), other.entries(), |pair| match pair {
+            Pair::Left(a) => out.push(a.clone()),
+            Pair::Right(b) => {
+                mine = false;
+                out.push(b.clone());
+            }
+            Pair::Both(a, b) => {
+                let children = a.children.union(&b.children);
+                mine &= children.is(&a.children) && (a.member || !b.member);
+                out.push(Entry { element: a.element.clone(), member: a.member || b.member, children });
+            }
+        });
+        if mine { self.clone() } else { Set(Some(Arc::new(out))) }
+    }
+
+    /// The paths in both.
+    pub fn intersection(&self, other: &Set) -> Set {
+        if self.is_empty() || other.is_empty() {
+            return Set::default();
+        }
+        if self.is(other) {
+            return self.clone();
+        }
+        let mut out = Vec::new();
+        zip(self.entries(), other.entries(), |pair| {
+            if let Pair::Both(a, b) = pair {
+                let (member, children) = (a.member && b.member, a.children.intersection(&b.children));
+                if member || !children.is_empty() {
+                    out.push(Entry { element: a.element.clone(), member, children });
+                }
+            }
+        });
+        Set::from_entries(out)
+    }
+
+    /// The paths in this and not in `other`. A path of `other` does not take what lies below it along.
+    pub fn difference(&self, other: &Set) -> Set {
+        self.minus(other, |a, b| (a.member && !b.member, a.children.difference(&b.children)))
+    }
+
+    /// The paths in this that are neither in `other` nor below a path of `other`.
+    pub fn recursive_difference(&self, other: &Set) -> Set {
+        self.minus(other, |a, b| match b.member {
+            true => (false, Set::default()),
+            false => (a.member, a.children.recursive_difference(&b.children)),
+        })
+    }
+
+    fn minus(&self, other: &Set, left: impl Fn(&Entry, &Entry) -> (bool, Set)) -> Set {
+        if self.is_empty() || other.is_empty() {
+            return self.clone();
+        }
+        let mut out: Option<Vec<Entry>> = None; // made at the first change; until then the set stays shared
+        let mut kept = 0;
+        zip(self.entries(), other.entries(), |pair| match pair {
+            Pair::Left(a) => match &mut out {
+                Some(out) => out.push(a.clone()),
+                None => kept += 1,
+            },
+            Pair::Right(_) => {}
+            Pair::Both(a, b) => {
+                let (member, children) = left(a, b);
+                if out.is_none() && member == a.member && children.is(&a.children) {
+                    kept += 1;
+                    return;
+                }
+                let out = out.get_or_insert_with(|| self.entries()[..kept].to_vec());
+                if member || !children.is_empty() {
+                    out.push(Entry { element: a.element.clone(), member, children });
+                }
+            }
+        });
+        out.map_or_else(|| self.clone(), Set::from_entries)
+    }
+
+    /// Reads `FieldsV1`. An error says what is wrong.
+    pub fn parse(wire: &Value) -> Result<Set, String> {
+        let map = match wire {
+            Value::Map(map) => map,
+            Value::Null => return Ok(Set::default()),
+            other => return Err(format!("expected the fields of a set, found a {}", other.type_name())),
+        };
+        let mut entries = Vec::with_capacity(map.len());
+        for (key, value) in map.iter().filter(|(key, _)| *key != ".") {
+            let Some(element) = PathElement::parse(key)? else { continue };
+            let children = Set::parse(value)?;
+            let member = children.is_empty() || value.get(".").is_some();
+            entries.push(Entry { element, member, children });
+        }
+        Ok(Set::from_entries(entries))
+    }
+
+    /// `FieldsV1`.
+    pub fn to_value(&self) -> Value {
+        Value::Map(self.to_map(false))
+    }
+
+    fn to_map(&self, member: bool) -> Map {
+        let own = member.then(|| (Text::from("."), Value::object()));
+        let children = self.entries().iter().map(|entry| {
+            let mut key = String::new();
+            entry.element.write(&mut key);
+            (Text::from(key), Value::Map(entry.children.to_map(entry.member && !entry.children.is_empty())))
+        });
+        own.into_iter().chain(children).collect()
+    }
+}
+
+impl PartialEq for Set {
+    fn eq(&self, other: &Set) -> bool {
+        self.is(other) || self.entries() == other.entries()
+    }
+}
+
+impl fmt::Debug for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
+impl Serialize for Set {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Node(self, false).serialize(serializer)
+    }
+}
+
+/// A set as an object of `FieldsV1`, and whether the path that leads to it is a member too.
+struct Node<'a>(&'a Set, bool);
+
+impl Serialize for Node<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Node(set, member) = self;
+        let own = *member && !set.is_empty();
+        let mut out = serializer.serialize_map(Some(set.entries().len() + usize::from(own)))?;
+        if own {
+            out.serialize_entry(".", &Node(&Set::default(), false))?;
+        }
+        let mut key = String::with_capacity(32);
+        for entry in set.entries() {
+            key.clear();
+            entry.element.write(&mut key);
+            out.serialize_entry(&key, &Node(&entry.children, entry.member))?;
+        }
+        out.end()
+    }
+}
+
+enum Pair<'a> {
+    Left(&'a Entry),
+    Right(&'a Entry),
+    Both(&'a Entry, &'a Entry),
+}
+
+/// Walks two sorted lists together.
+fn zip<'a>(a: &'a [Entry], b: &'a [Entry], mut visit: impl FnMut(Pair<'a>)) {
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    loop {
+        let order = match (a.peek(), b.peek()) {
+            (None, None) => return,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(x), Some(y)) => x.element.cmp(&y.element),
+        };
+        let left = if order.is_le() { a.next() } else { None };
+        let right = if order.is_ge() { b.next() } else { None };
+        match (left, right) {
+            (Some(x), Some(y)) => visit(Pair::Both(x, y)),
+            (Some(x), None) => visit(Pair::Left(x)),
+            (None, Some(y)) => visit(Pair::Right(y)),
+            (None, None) => return,
+        }
+    }
+}

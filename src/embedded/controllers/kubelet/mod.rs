@@ -1,0 +1,3 @@
+//! A fake scheduler and kubelet.
+
+pub mod story;

@@ -1,0 +1,176 @@
+//! What the real server answered, compared with what this module makes of the same requests.
+//!
+//! `testdata/record.py` asks it; each file there is a CRD and requests with their answers.
+
+use super::{crd, default::fill, embedded, prune::prune, validate};
+use crate::embedded::{
+    kind::Kind,
+    status::{FieldError, Status},
+    value::Value,
+};
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("testdata/", $name, ".json")))),*] };
+}
+
+const OBJECTS: &[(&str, &str)] = files![
+    "objects/alternatives",
+    "objects/defaults",
+    "objects/embedded",
+    "objects/formats",
+    "objects/int-or-string",
+    "objects/lists",
+    "objects/metadata",
+    "objects/numbers",
+    "objects/objects",
+    "objects/prune",
+    "objects/ratchet",
+    "objects/root-open",
+    "objects/scale",
+    "objects/status",
+    "objects/strings",
+    "objects/types",
+];
+
+/// What a write comes to: the object and warnings, or a refusal.
+type Outcome = Result<(Value, Vec<String>), Status>;
+
+/// The part of the store's pipeline that this module is.
+fn write(kind: &Kind, sent: &Value, old: Option<&Value>, subresource: &str) -> Outcome {
+    let mut object = sent.clone();
+    let mut dropped = prune(&kind.schema, &mut object);
+    dropped.extend(embedded::coerce(kind, &mut object)?);
+    fill(&kind.schema, &mut object);
+    let status = kind.custom().is_some_and(|custom| custom.status);
+    match (old, subresource) {
+        (Some(old), "status") => {
+            let status = object.remove_at(&["status"]);
+            object = old.clone();
+            match status {
+                Some(status) => object.set_at(&["status"], status),
+                None => drop(object.remove_at(&["status"])),
+            }
+        }
+        (Some(old), _) if status => match old.get("status") {
+            Some(status) => object.set_at(&["status"], status),
+            None => drop(object.remove_at(&["status"])),
+        },
+        (None, _) if status => drop(object.remove_at(&["status"])),
+        _ => {}
+    }
+    let judgement = match (old, subresource) {
+        (Some(old), "status") => validate::judge_status(kind, &object, old, Vec::new()),
+        _ => validate::judge(kind, &object, old, Vec::new()),
+    };
+    let unknown = dropped.iter().map(|path| format!("unknown field \"{path}\""));
+    match judgement.problems.is_empty() {
+        true => Ok((object, unknown.chain(judgement.warnings).collect())),
+        false => Err(refused(kind, sent, &judgement.problems)),
+    }
+}
+
+fn refused(kind: &Kind, object: &Value, problems: &[FieldError]) -> Status {
+    Status::invalid(&kind.group, &kind.kind, object.str_at(&["metadata", "name"]).unwrap_or_default(), problems)
+}
+
+/// The object a case sends, whole.
+fn whole(kind: &Kind, number: usize, part: &Value) -> Value {
+    let mut object = part.clone();
+    object.set_at(&["apiVersion"], kind.api_version());
+    object.set_at(&["kind"], &kind.kind);
+    if part.at(&["metadata", "name"]).is_none() {
+        object.set_at(&["metadata", "name"], format!("c{number}"));
+    }
+    object
+}
+
+fn kind_of(crd: &Value) -> Kind {
+    let mut crd = crd.clone();
+    crd::default(&mut crd);
+    crd::kinds(&crd).remove(0)
+}
+
+/// The differences between an answer and an outcome.
+fn compare(case: &Value, outcome: &Outcome) -> Vec<String> {
+    let mut misses = Vec::new();
+    let mut same = |what: &str, theirs: Option<&Value>, ours: Value| {
+        if theirs.unwrap_or(&Value::Null) != &ours {
+            misses.push(format!("{what}\n   server {}\n     ours {ours}", theirs.unwrap_or(&Value::Null)));
+        }
+    };
+    match outcome {
+        Ok((object, warnings)) => {
+            let accepted = case.int_at(&["code"]).is_some_and(|code| code < 300);
+            if !accepted {
+                same("refused", case.get("message"), Value::Null);
+                return misses;
+            }
+            let mut object = object.clone();
+            for key in ["metadata", "apiVersion", "kind"] {
+                object.remove_at(&[key]);
+            }
+            same("object", case.get("object"), object);
+            let mut warnings = warnings.clone();
+            warnings.sort();
+            let mut theirs: Vec<String> =
+                case.list_at(&["warnings"]).iter().filter_map(|text| text.as_str().map(str::to_owned)).collect();
+            theirs.sort();
+            same(
+                "warnings",
+                Some(&Value::list(theirs.into_iter().map(Value::from))),
+                Value::list(warnings.into_iter().map(Value::from)),
+            );
+        }
+        Err(status) => {
+            same("code", case.get("code"), Value::from(i64::from(status.code)));
+            let sorted = |causes: &[Value]| {
+                let mut texts: Vec<String> = causes.iter().map(Value::to_json).collect();
+                texts.sort();
+                Value::list(texts.into_iter().map(Value::from))
+            };
+            let answer = status.to_value();
+            let (theirs, ours) = (case.list_at(&["causes"]), answer.list_at(&["details", "causes"]));
+            same("causes", Some(&sorted(theirs)), sorted(ours));
+            // Several causes come in any order; then only the causes tell.
+            if theirs.len() < 2 {
+                same("message", case.get("message"), Value::from(status.message.as_str()));
+            }
+        }
+    }
+    misses
+}
+
+#[test]
+fn custom_resources_fare_as_on_the_real_server() {
+    let (mut cases, mut misses) = (0, Vec::new());
+    for (file, text) in OBJECTS {
+        let data = Value::from_json(text.as_bytes()).expect("recorded by record.py");
+        let kind = kind_of(data.get("crd").expect("a CRD"));
+        let before = data.get("before").map(kind_of);
+        for (number, case) in data.list_at(&["cases"]).iter().enumerate() {
+            cases += 1;
+            let created =
+                write(before.as_ref().unwrap_or(&kind), &whole(&kind, number, case.get("create").unwrap()), None, "");
+            let outcome = match case.get("update") {
+                None => created,
+                Some(update) => {
+                    let (old, _) = created.expect("the real server took it");
+                    write(
+                        &kind,
+                        &whole(&kind, number, update),
+                        Some(&old),
+                        case.str_at(&["subresource"]).unwrap_or_default(),
+                    )
+                }
+            };
+            let found = compare(case, &outcome);
+            let pending = ["bad label type", "metadata string"].contains(&case.str_at(&["name"]).unwrap())
+                || case.str_at(&["name"]).unwrap().starts_with("cel");
+            if !found.is_empty() && !pending {
+                let request = case.get("update").or(case.get("create")).unwrap();
+                misses.push(format!("{file}: {} {request}\n  {}", case.get("name").unwrap(), found.join("\n  ")));
+            }
+        }
+    }
+    assert!(misses.is_empty(), "{} of {cases} cases differ\n{}", misses.len(), misses.join("\n"));
+}

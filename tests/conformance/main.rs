@@ -1,0 +1,205 @@
+//! Conformance: one corpus of operations, played on the embedded cluster and on a real kube-apiserver, must be answered
+//! alike.
+//!
+//! `cargo test` plays the corpus on the embedded cluster in process and compares with answers recorded from the real
+//! server. `tests/conformance/run` starts both servers, compares them live over HTTP and checks that the recordings are
+//! still true. The corpus is in `corpus/` (the format: `corpus.rs`), the recordings in `answers/`, and what is allowed to
+//! differ, with the reason, in `known.yaml`.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod compare;
+mod corpus;
+mod normal;
+mod play;
+mod server;
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use serde_json::Value;
+
+use compare::{Miss, compare};
+use corpus::{Story, stories};
+use server::{Http, Server};
+
+#[test]
+fn answers_are_those_of_the_real_server() {
+    match env::var("TIDEGATE_CONFORMANCE").as_deref() {
+        Err(_) => {} // in process: see below
+        Ok("record") => record(&remote("REAL")),
+        Ok("live") => live(&remote("REAL"), &remote("OURS")),
+        Ok(other) => panic!("TIDEGATE_CONFORMANCE={other}: neither record nor live"),
+    }
+}
+
+/// The server that `TIDEGATE_<name>` gives as `url token`.
+fn remote(name: &str) -> Http {
+    let variable = format!("TIDEGATE_{name}");
+    let value = env::var(&variable).unwrap_or_else(|_| panic!("{variable} is not set"));
+    let (url, token) = value.split_once(' ').unwrap_or_else(|| panic!("{variable} is not `url token`"));
+    Http::new(url, token)
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance")
+}
+
+/// The stories to play: all, or those whose name contains `TIDEGATE_STORIES`.
+fn wanted() -> Vec<Story> {
+    let only = env::var("TIDEGATE_STORIES").unwrap_or_default();
+    let stories: Vec<_> = stories(&folder().join("corpus"))
+        .into_iter()
+        .filter(|story| only.is_empty() || only.split(',').any(|part| story.name.contains(part)))
+        .collect();
+    assert!(!stories.is_empty(), "no story is called {only}");
+    stories
+}
+
+fn played(story: &Story, server: &dyn Server) -> Vec<Value> {
+    let text = fs::read_to_string(folder().join("corpus").join(format!("{}.yaml", story.name))).unwrap();
+    normal::normalise(&text, &play::play(story, server))
+}
+
+fn recording(story: &Story) -> PathBuf {
+    folder().join("answers").join(format!("{}.json", story.name))
+}
+
+fn recorded(story: &Story) -> Vec<Value> {
+    let path = recording(story);
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}; record it", path.display()));
+    let answers: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let titles: Vec<&str> = answers.iter().filter_map(|answer| answer["do"].as_str()).collect();
+    let steps: Vec<String> = story.steps.iter().map(corpus::Step::title).collect();
+    assert!(titles == steps, "{} was recorded for other steps; record it again", path.display());
+    answers
+}
+
+/// Plays the stories several at a time: most of a live run is waiting.
+fn each(stories: &[Story], work: impl Fn(&Story) + Sync) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(story) = stories.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(story);
+                }
+            });
+        }
+    });
+}
+
+fn record(real: &Http) {
+    each(&wanted(), |story| {
+        let answers = played(story, real);
+        let lines: Vec<String> = answers.iter().map(line).collect();
+        let text = format!("[\n{}\n]\n", lines.join(",\n"));
+        fs::write(recording(story), text).unwrap();
+        println!("{:<40} {:>4} operations recorded", story.name, answers.len());
+    });
+}
+
+/// One answer on one line, what was asked first: a change of one answer is a change of one line.
+fn line(answer: &Value) -> String {
+    let field = |key: &str| answer.get(key).map(|value| format!("\"{key}\": {value}"));
+    let fields: Vec<String> =
+        ["do", "code", "type", "warnings", "body", "text", "events"].into_iter().filter_map(field).collect();
+    format!("{{{}}}", fields.join(", "))
+}
+
+fn live(real: &Http, ours: &Http) {
+    let (stories, began) = (wanted(), Instant::now());
+    let lines = Mutex::new(Vec::new());
+    each(&stories, |story| {
+        let (real, ours) = thread::scope(|scope| {
+            let real = scope.spawn(|| played(story, real));
+            let ours = scope.spawn(|| played(story, ours));
+            (real.join().unwrap(), ours.join().unwrap())
+        });
+        let drift = compare(&story.name, &recorded(story), &real);
+        lines.lock().unwrap().push((story.name.clone(), real.len(), compare(&story.name, &real, &ours), drift));
+    });
+    let mut lines = lines.into_inner().unwrap();
+    lines.sort_by(|a, b| a.0.cmp(&b.0));
+    let drifts: Vec<String> = lines.iter().flat_map(|line| &line.3).map(Miss::to_string).collect();
+    let report = Report::new(lines.into_iter().map(|(name, count, misses, _)| (name, count, misses)).collect());
+    report.print();
+    println!("played live on both servers in {} s", began.elapsed().as_secs());
+    if !drifts.is_empty() {
+        println!(
+            "\nThe real server no longer answers as recorded (TIDEGATE_CONFORMANCE=record):\n{}",
+            drifts.join("\n")
+        );
+    }
+    assert!(drifts.is_empty() && report.passed(), "see above");
+}
+
+/// What a run came to.
+struct Report {
+    /// Story, operations, misses that are not known.
+    stories: Vec<(String, usize, Vec<Miss>)>,
+    operations: usize,
+    /// Operations that differ only as known.
+    known: usize,
+    stale: Vec<String>,
+}
+
+impl Report {
+    fn new(mut stories: Vec<(String, usize, Vec<Miss>)>) -> Report {
+        let known = compare::known(&folder().join("known.yaml"));
+        let mut accepted = BTreeSet::new();
+        for (name, _, misses) in &mut stories {
+            misses.retain(|miss| {
+                // All entries are asked, so that two that cover one place both count as seen.
+                let covered = known.iter().filter(|known| known.covers(miss)).count() > 0;
+                if covered {
+                    accepted.insert((name.clone(), miss.step));
+                }
+                !covered
+            });
+        }
+        for (name, _, misses) in &stories {
+            misses.iter().for_each(|miss| {
+                accepted.remove(&(name.clone(), miss.step));
+            });
+        }
+        let all = env::var("TIDEGATE_STORIES").is_err();
+        let stale = known.iter().filter(|_| all).filter_map(compare::Known::stale).collect();
+        let operations = stories.iter().map(|story| story.1).sum();
+        Report { stories, operations, known: accepted.len(), stale }
+    }
+
+    fn missed(&self) -> usize {
+        let steps = |misses: &[Miss]| misses.iter().map(|miss| miss.step).collect::<BTreeSet<_>>().len();
+        self.stories.iter().map(|story| steps(&story.2)).sum()
+    }
+
+    fn passed(&self) -> bool {
+        self.missed() == 0 && self.stale.is_empty()
+    }
+
+    fn print(&self) {
+        for (name, operations, misses) in &self.stories {
+            let steps: BTreeSet<usize> = misses.iter().map(|miss| miss.step).collect();
+            let verdict = if steps.is_empty() { "alike".into() } else { format!("{} differ", steps.len()) };
+            println!("{name:<40} {operations:>4} operations  {verdict}");
+        }
+        for miss in self.stories.iter().flat_map(|story| &story.2) {
+            println!("\n{miss}");
+        }
+        self.stale.iter().for_each(|stale| println!("\n{stale}"));
+        let (all, known, missed) = (self.operations, self.known, self.missed());
+        println!(
+            "\n{all} operations compared: {} equal, {known} known differences, {missed} misses",
+            all - known - missed
+        );
+    }
+}
