@@ -9,6 +9,7 @@
 //! | [`request`] | what is asked and answered |
 //! | [`registry`] | which resources are served |
 //! | [`history`] | the last changes |
+//! | [`journal`] | a cluster as bytes |
 //! | `read` | get and list |
 //! | [`watch`] | following changes |
 //! | `write` | create, update, patch, apply |
@@ -21,6 +22,7 @@
 mod definition;
 mod delete;
 pub mod history;
+pub mod journal;
 mod meta;
 mod read;
 pub mod registry;
