@@ -5,6 +5,8 @@
 
 pub mod accept;
 pub mod body;
+pub mod data;
 pub mod gojson;
 pub mod path;
 pub mod query;
+pub mod server;
