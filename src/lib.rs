@@ -1,2 +1,3 @@
 //! Tidegate.
+pub mod cmd;
 pub mod embedded;

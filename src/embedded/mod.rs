@@ -14,6 +14,7 @@ pub mod kind;
 pub mod names;
 pub mod object;
 pub mod patch;
+pub mod openapi;
 pub mod schema;
 pub mod selector;
 pub mod status;

@@ -1,0 +1,3 @@
+//! The commands, one file each. The only place where errors become messages and exit codes.
+
+pub mod kubeconfig;
