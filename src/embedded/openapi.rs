@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{
     discovery::{Catalog, Version},
+    facts,
     kind::{Kind, Subresource},
     schema::{Field, Merge, Schema, Shape, Struct, Topology},
     value::Value,
@@ -76,7 +77,6 @@ pub fn swagger(catalog: &Catalog, declared: Declared<'_>) -> Json {
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
-const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// The name of a kind's type. Custom kinds are named by their group, read backwards.
 fn type_name(kind: &Kind) -> String {
@@ -89,18 +89,10 @@ fn type_name(kind: &Kind) -> String {
     }
 }
 
-/// The name of the type a subresource takes and gives.
-fn subresource_type(kind: &Kind, sub: &Subresource) -> String {
-    match (sub.group.as_str(), sub.version.as_str(), sub.kind.as_str()) {
-        ("autoscaling", "v1", "Scale") => SCALE.into(),
-        (group, version, name) if kind.group == group && kind.version == version && kind.kind == name => {
-            type_name(kind)
-        }
-        ("", version, name) => format!("io.k8s.api.core.{version}.{name}"),
-        (group, version, name) => {
-            format!("io.k8s.api.{}.{version}.{name}", group.split('.').next().unwrap_or_default())
-        }
-    }
+/// The type a subresource takes and gives; `None` if it is the kind's own, or no data at all (`exec`, `proxy`).
+fn subresource_type(kind: &Kind, sub: &Subresource) -> Option<&'static Arc<Schema>> {
+    let own = kind.group == sub.group && kind.version == sub.version && kind.kind == sub.kind;
+    facts::schema(&sub.group, &sub.version, &sub.kind).filter(|schema| !own && schema.name.is_some())
 }
 
 /// The types a document refers to.
@@ -136,6 +128,11 @@ impl Components {
             self.schemas.insert(name.clone(), schema);
             if kind.verbs.iter().any(|verb| verb == "list") {
                 self.schemas.insert(format!("{name}List"), self.list(kind, &name));
+            }
+            for sub in &kind.subresources {
+                if let Some(schema) = subresource_type(kind, sub) {
+                    self.usage(schema);
+                }
             }
         }
     }
@@ -188,21 +185,6 @@ impl Components {
                     "preconditions": {"type": "object", "properties": {"resourceVersion": text, "uid": text}},
                 }})
             }),
-            (SCALE, {
-                let replicas = json!({"type": "integer", "format": "int32"});
-                json!({
-                    "type": "object",
-                    "properties": {
-                        "apiVersion": text, "kind": text, "metadata": {"type": "object"},
-                        "spec": {"type": "object", "properties": {"replicas": replicas}},
-                        "status": {
-                            "type": "object", "required": ["replicas"],
-                            "properties": {"replicas": replicas, "selector": text},
-                        },
-                    },
-                    "x-kubernetes-group-version-kind": [{"group": "autoscaling", "kind": "Scale", "version": "v1"}],
-                })
-            }),
         ];
         for (name, schema) in fixed {
             self.schemas.entry(name).or_insert(schema);
@@ -215,6 +197,7 @@ impl Components {
         if !self.schemas.contains_key(name) {
             // Types contain themselves (JSON schemas do): the name is taken before its body is written.
             self.schemas.insert(name.to_owned(), Json::Null);
+            let schema = facts::named(name).map_or(schema, |whole| whole);
             let body = self.body(schema);
             self.schemas.insert(name.to_owned(), body);
         }
@@ -335,7 +318,7 @@ fn add_paths(paths: &mut Map<String, Json>, base: &str, kind: &Kind) {
         group: &kind.group,
         version: &kind.version,
         name: &kind.kind,
-        schema: type_name(kind),
+        schema: Some(type_name(kind)),
         scoped: kind.namespaced,
     };
     let has = |verb: &str| kind.verbs.iter().any(|known| known == verb);
@@ -364,7 +347,11 @@ fn add_paths(paths: &mut Map<String, Json>, base: &str, kind: &Kind) {
             group: &sub.group,
             version: &sub.version,
             name: &sub.kind,
-            schema: subresource_type(kind, sub),
+            schema: match subresource_type(kind, sub) {
+                Some(schema) => schema.name.as_deref().map(str::to_owned),
+                None if sub.kind == kind.kind => own.schema.clone(),
+                None => None,
+            },
             ..own.clone()
         };
         for (verb, method) in
@@ -384,7 +371,7 @@ struct Operation<'a> {
     group: &'a str,
     version: &'a str,
     name: &'a str,
-    schema: String,
+    schema: Option<String>,
     scoped: bool,
 }
 
@@ -403,24 +390,25 @@ impl Operation<'_> {
 
     fn operation(&self, verb: &str) -> Json {
         let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
-        let content = |name: &str| json!({"application/json": {"schema": reference(name)}});
-        let answer = match verb {
-            "list" => format!("{}List", self.schema),
-            _ => self.schema.clone(),
+        let content = |name: Option<&str>| match name {
+            Some(name) => json!({"application/json": {"schema": reference(name)}}),
+            None => json!({"*/*": {"schema": {"type": "string"}}}),
         };
+        let schema = self.schema.as_deref();
+        let list = schema.filter(|_| verb == "list").map(|name| format!("{name}List"));
         let mut operation = json!({
             "operationId": format!("{verb}{}{}{}", self.scope(), self.kind.kind, self.name),
             "parameters": parameters(verb),
-            "responses": {"200": {"description": "OK", "content": content(&answer)}},
+            "responses": {"200": {"description": "OK", "content": content(list.as_deref().or(schema))}},
             "x-kubernetes-action": action(verb),
             "x-kubernetes-group-version-kind": {"group": self.group, "kind": self.name, "version": self.version},
         });
         match verb {
             "create" | "update" => {
-                operation["requestBody"] = json!({"required": true, "content": content(&self.schema)});
+                operation["requestBody"] = json!({"required": true, "content": content(schema)});
             }
             "delete" | "deletecollection" => {
-                operation["requestBody"] = json!({"content": content(DELETE_OPTIONS)});
+                operation["requestBody"] = json!({"content": content(Some(DELETE_OPTIONS))});
             }
             "patch" => {
                 let mut kinds =
@@ -545,8 +533,11 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere() {
-        for path in paths(&catalog()) {
-            let document = document(&catalog(), &path, &|_| None).unwrap();
+        let everything = Catalog::of(facts::kinds());
+        let served = [&everything, &catalog()]
+            .map(|catalog| paths(catalog).into_iter().map(|path| (catalog.clone(), path)).collect::<Vec<_>>());
+        for (catalog, path) in served.into_iter().flatten() {
+            let document = document(&catalog, &path, &|_| None).unwrap();
             let text = document.to_string();
             for reference in text.split("#/components/schemas/").skip(1) {
                 let name = reference.split('"').next().unwrap();
