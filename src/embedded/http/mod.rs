@@ -10,5 +10,6 @@ pub mod data;
 pub mod gojson;
 pub mod path;
 pub mod query;
+pub mod render;
 pub mod review;
 pub mod server;
