@@ -12,6 +12,7 @@ use super::{
 use crate::embedded::{
     clock::rfc3339,
     object::Object,
+    schema::crd,
     value::{Text, Value},
 };
 
@@ -22,10 +23,8 @@ impl Store {
     /// Writes into the status of a definition what the server's own controllers do: accepted names, established or not.
     pub(super) fn establish(&mut self, resource: &Resource, definition: &Arc<Object>) {
         let others = self.objects(&resource.table, "").filter(|other| other.name() != definition.name());
-        let status = status(&definition.value, others, self.now());
-        if definition.value.get("status") == Some(&status) {
-            return;
-        }
+        let settled = crd::settle(&definition.value, others.map(|other| &other.value), &rfc3339(self.now()));
+        let Some(status) = settled else { return };
         let mut value = definition.value.clone();
         value.set_at(&["status"], status);
         let _ = self.apply(status_write(definition, value));
@@ -105,101 +104,6 @@ pub(super) fn terminate(value: &mut Value, now: Timestamp) {
         value.set_at(&["metadata", "finalizers"], finalizers);
     }
     let mut status = value.get("status").cloned().unwrap_or_else(Value::object);
-    let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will be initiated soon";
-    set_condition(&mut status, "Terminating", true, "InstanceDeletionPending", message, now);
+    crd::set_terminating(&mut status, &rfc3339(now));
     value.set_at(&["status"], status);
-}
-
-/// The status of a stored definition.
-fn status<'a>(definition: &Value, others: impl Iterator<Item = &'a Arc<Object>>, now: Timestamp) -> Value {
-    let mut status = definition.get("status").cloned().unwrap_or_else(Value::object);
-    let names = definition.at(&["spec", "names"]).cloned().unwrap_or_default();
-    let group = definition.str_at(&["spec", "group"]);
-    let taken: Vec<Value> = others
-        .filter(|other| other.value.str_at(&["spec", "group"]) == group)
-        .filter_map(|other| other.value.at(&["status", "acceptedNames"]).cloned())
-        .collect();
-    let accepted = status.get("acceptedNames").cloned().unwrap_or_else(Value::object);
-    let mut new = accepted.clone();
-    let mut conflict = None;
-    for (key, reason) in [
-        ("plural", "PluralConflict"),
-        ("singular", "SingularConflict"),
-        ("kind", "KindConflict"),
-        ("listKind", "ListKindConflict"),
-    ] {
-        let Some(name) = names.get(key).filter(|name| name.as_str().is_some_and(|name| !name.is_empty())) else {
-            continue;
-        };
-        if is_taken(key, name, &taken) {
-            let name = name.as_str().unwrap_or_default();
-            conflict.get_or_insert((reason, format!("{name:?} is already in use")));
-        } else {
-            new.set_at(&[key], name);
-        }
-    }
-    let short: Vec<&Value> =
-        names.list_at(&["shortNames"]).iter().filter(|name| is_taken("singular", name, &taken)).collect();
-    if let Some(name) = short.first() {
-        let name = name.as_str().unwrap_or_default();
-        conflict.get_or_insert(("ShortNamesConflict", format!("{name:?} is already in use")));
-    } else {
-        meta::put(&mut new, "shortNames", names.get("shortNames").cloned());
-    }
-    meta::put(&mut new, "categories", names.get("categories").cloned());
-    status.set_at(&["acceptedNames"], new);
-    match conflict {
-        Some((reason, message)) => {
-            set_condition(&mut status, "NamesAccepted", false, reason, &message, now);
-            if !is_true(&status, "Established") {
-                let message = "not all names are accepted";
-                set_condition(&mut status, "Established", false, "NotAccepted", message, now);
-            }
-        }
-        None => {
-            set_condition(&mut status, "NamesAccepted", true, "NoConflicts", "no conflicts found", now);
-            if !is_true(&status, "Established") {
-                let message = "the initial names have been accepted";
-                set_condition(&mut status, "Established", true, "InitialNamesAccepted", message, now);
-            }
-        }
-    }
-    status
-}
-
-/// Plurals, singulars and short names share one space; kinds and list kinds another.
-fn is_taken(key: &str, name: &Value, taken: &[Value]) -> bool {
-    let space: &[&str] =
-        if matches!(key, "kind" | "listKind") { &["kind", "listKind"] } else { &["plural", "singular"] };
-    taken.iter().any(|names| {
-        space.iter().any(|key| names.get(key) == Some(name))
-            || (space[0] == "plural" && names.list_at(&["shortNames"]).contains(name))
-    })
-}
-
-fn is_true(status: &Value, kind: &str) -> bool {
-    let conditions = status.list_at(&["conditions"]);
-    conditions.iter().any(|c| c.str_at(&["type"]) == Some(kind) && c.str_at(&["status"]) == Some("True"))
-}
-
-fn set_condition(status: &mut Value, kind: &str, is: bool, reason: &str, message: &str, now: Timestamp) {
-    let text = if is { "True" } else { "False" };
-    let mut conditions = status.list_at(&["conditions"]).to_vec();
-    let old = conditions.iter().position(|condition| condition.str_at(&["type"]) == Some(kind));
-    let since = old.filter(|i| conditions[*i].str_at(&["status"]) == Some(text));
-    let since = since.and_then(|i| conditions[i].str_at(&["lastTransitionTime"]).map(str::to_owned));
-    let new = crate::value!({
-        "type": kind, "status": text, "reason": reason, "message": message,
-        "lastTransitionTime": since.unwrap_or_else(|| rfc3339(now).to_string()),
-    });
-    match old {
-        Some(i) => conditions[i] = new,
-        None => conditions.push(new),
-    }
-    status.set_at(&["conditions"], conditions);
-}
-
-/// Whether a definition's objects may be served: its names were accepted once.
-pub(super) fn is_established(definition: &Value) -> bool {
-    definition.get("status").is_some_and(|status| is_true(status, "Established"))
 }

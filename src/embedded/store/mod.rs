@@ -51,6 +51,7 @@ use crate::embedded::{
     clock::Clock,
     kind::Kind,
     object::Object,
+    schema::crd,
     status::Status,
     value::{Text, Value},
 };
@@ -85,6 +86,8 @@ pub struct Store {
     chance: u64,
     owned: HashMap<Text, BTreeSet<ObjectRef>>,
     addresses: Addresses,
+    /// What the request under way should be told beside its answer.
+    warnings: Vec<String>,
 }
 
 /// The objects of one resource by namespace and name: the order of a list.
@@ -133,16 +136,28 @@ impl Store {
             chance: config.seed,
             owned: HashMap::new(),
             addresses: Addresses::default(),
+            warnings: Vec::new(),
         }
     }
 
     /// Does what a request asks. A refused or dry-run request leaves the store as it was.
     pub fn apply(&mut self, request: Request) -> Outcome {
+        let before = std::mem::take(&mut self.warnings);
+        let outcome = self.answer(request);
+        let warnings = std::mem::replace(&mut self.warnings, before);
+        outcome.map(|mut response| {
+            response.warnings.extend(warnings);
+            response
+        })
+    }
+
+    fn answer(&mut self, request: Request) -> Outcome {
         let (resource, kind) = self.serving(&request)?;
         if !request.subresource.is_empty() && request.subresource != "status" {
             return self.subresource(&resource, &kind, request);
         }
-        match request.verb {
+        let may_free = resource.is_custom() && !matches!(request.verb, Verb::Get | Verb::List | Verb::Create);
+        let outcome = match request.verb {
             Verb::Get => self.read(&resource, &kind, &request),
             Verb::List => self.list_request(&resource, &kind, &request),
             Verb::Create => self.create(&resource, &kind, request),
@@ -150,7 +165,11 @@ impl Store {
             Verb::Patch(patch) => self.patch(&resource, &kind, patch, request),
             Verb::Delete => self.delete(&resource, &kind, &request),
             Verb::DeleteCollection => self.delete_collection(&resource, &kind, &request),
+        };
+        if may_free {
+            self.finish_definitions();
         }
+        outcome
     }
 
     fn serving(&self, request: &Request) -> Result<(Resource, Arc<Kind>), Status> {
@@ -304,7 +323,7 @@ impl Store {
         }
         if kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             match &new {
-                Some(new) if definition::is_established(&new.value) => self.registry.define(&new.value),
+                Some(new) if crd::is_established(&new.value) => self.registry.define(&new.value),
                 Some(_) => {}
                 None => self.registry.forget(&any.value),
             }

@@ -7,8 +7,12 @@ use crate::embedded::{
     builtin::{self, Context},
     facts,
     kind::Kind,
-    schema::{self, Field, Schema, Shape, Struct, crd, prune, typed},
-    status::{FieldError, Status},
+    names,
+    schema::{
+        self, Field, Schema, Shape, Struct, crd, prune, typed,
+        validate::{self, Judgement},
+    },
+    status::Status,
     value::Value,
 };
 
@@ -19,14 +23,15 @@ pub(super) struct Decoded {
     pub strict: Vec<String>,
 }
 
-/// Reads a body as an object of this kind; the error is what Go's decoder would have said.
-pub(super) fn decode(kind: &Kind, body: &Value, duplicates: &[String]) -> Result<Decoded, String> {
+/// Reads a body as an object of this kind; the error is what Go's decoder would have said. What is shared with `old`, an
+/// object that was decoded before, is taken as it is.
+pub(super) fn decode(kind: &Kind, body: &Value, old: Option<&Value>, duplicates: &[String]) -> Result<Decoded, String> {
     let mut strict: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
     let (mut value, unknown) = if kind.custom().is_none() {
         let decoded = typed::decode(kind, &kind.schema, body)?;
         (decoded.value, decoded.unknown)
     } else {
-        decode_custom(kind, body)?
+        decode_custom(kind, body, old)?
     };
     strict.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
     set_if_other(&mut value, "apiVersion", &kind.api_version());
@@ -41,10 +46,11 @@ fn set_if_other(value: &mut Value, key: &str, text: &str) {
 }
 
 /// A custom resource is pruned by its schema; its metadata is as typed as everybody's.
-fn decode_custom(kind: &Kind, body: &Value) -> Result<(Value, Vec<String>), String> {
+fn decode_custom(kind: &Kind, body: &Value, old: Option<&Value>) -> Result<(Value, Vec<String>), String> {
     let mut value = body.clone();
-    let mut unknown = prune::prune(&kind.schema, &mut value);
-    if let Some(metadata) = value.get("metadata") {
+    let mut unknown = prune::prune_since(&kind.schema, &mut value, old);
+    let decoded_before = old.and_then(|old| old.get("metadata"));
+    if let Some(metadata) = value.get("metadata").filter(|new| !decoded_before.is_some_and(|old| old.is(new))) {
         let wrapped = Value::Map([("metadata", metadata.clone())].into_iter().collect());
         let decoded = typed::decode(kind, &OBJECT_META, &wrapped)?;
         let metadata = decoded.value.get("metadata");
@@ -73,10 +79,10 @@ pub(super) fn judge(strict: Vec<String>, validation: FieldValidation) -> Result<
     }
 }
 
-/// Fills in defaults.
-pub(super) fn default(kind: &Kind, value: &mut Value) {
+/// Fills in defaults. What is shared with `old` has them.
+pub(super) fn default(kind: &Kind, value: &mut Value, old: Option<&Value>) {
     if kind.custom().is_some() {
-        schema::default::fill(&kind.schema, value);
+        schema::default::fill_since(&kind.schema, value, old);
         return;
     }
     builtin::default(kind, value);
@@ -93,6 +99,10 @@ pub(super) fn prepare_create(kind: &Kind, value: &mut Value, context: &mut Conte
             Ok(())
         }
         Some(_) => Ok(()),
+        None if is_crd(kind) => {
+            crd::prepare_create(value);
+            Ok(())
+        }
         None => builtin::prepare_create(kind, value, context),
     }
 }
@@ -105,6 +115,10 @@ pub(super) fn prepare_update(
     old: &Value,
     context: &mut Context<'_>,
 ) -> Result<(), Status> {
+    if is_crd(kind) && context.subresource.is_empty() {
+        crd::prepare_update(value, old);
+        return Ok(());
+    }
     let Some(custom) = kind.custom() else { return builtin::prepare_update(kind, value, old, context) };
     if context.subresource == "status" {
         let status = value.get("status").cloned();
@@ -122,36 +136,38 @@ pub(super) fn prepare_update(
     Ok(())
 }
 
-/// The rules a new object breaks.
-pub(super) fn validate_create(kind: &Kind, value: &Value) -> Vec<FieldError> {
+/// What is wrong with a new object, and what is only worth a warning.
+pub(super) fn judge_create(kind: &Kind, value: &Value) -> Judgement {
     let name = |name: &str| match kind.custom() {
-        Some(_) => crate::embedded::names::dns_subdomain(name),
+        Some(_) => names::dns_subdomain(name),
         None => builtin::validate_name(kind, name),
     };
     let mut problems = meta::validate_create(kind, value, &name);
     if kind.custom().is_some() {
-        problems.extend(schema::validate::validate(kind, value, None));
-    } else if is_crd(kind) {
-        problems.extend(crd::validate(value, None));
-    } else {
-        problems.extend(builtin::validate_create(kind, value));
+        return validate::judge(kind, value, None, problems);
     }
-    problems
+    problems.extend(match is_crd(kind) {
+        true => crd::validate(value, None),
+        false => builtin::validate_create(kind, value),
+    });
+    Judgement { problems, warnings: Vec::new() }
 }
 
-/// The rules a change breaks.
-pub(super) fn validate_update(kind: &Kind, subresource: &str, value: &Value, old: &Value) -> Vec<FieldError> {
+/// What is wrong with a change, and what is only worth a warning.
+pub(super) fn judge_update(kind: &Kind, subresource: &str, value: &Value, old: &Value) -> Judgement {
     let mut problems = meta::validate_update(value, old);
     if kind.custom().is_some() {
-        problems.extend(schema::validate::validate(kind, value, Some(old)));
-    } else if is_crd(kind) {
-        if subresource.is_empty() {
-            problems.extend(crd::validate(value, Some(old)));
-        }
-    } else {
-        problems.extend(builtin::validate_update(kind, subresource, value, old));
+        return match subresource {
+            "status" => validate::judge_status(kind, value, old, problems),
+            _ => validate::judge(kind, value, Some(old), problems),
+        };
     }
-    problems
+    problems.extend(match is_crd(kind) {
+        true if subresource.is_empty() => crd::validate(value, Some(old)),
+        true => Vec::new(),
+        false => builtin::validate_update(kind, subresource, value, old),
+    });
+    Judgement { problems, warnings: Vec::new() }
 }
 
 /// Whether objects of this kind define other kinds.

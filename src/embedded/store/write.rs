@@ -32,7 +32,7 @@ impl Store {
         let body = request.body.as_ref().ok_or_else(|| empty_body(kind))?;
         let (mut value, warnings) = self.decode_body(kind, body, &request)?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
-        strategy::default(kind, &mut value);
+        strategy::default(kind, &mut value, None);
         if meta::text(&value, "resourceVersion").is_some() {
             return Err(Status::internal_bare("resourceVersion should not be set on objects to be created"));
         }
@@ -48,7 +48,7 @@ impl Store {
         let (mut value, warnings) = self.decode_body(kind, body, &request)?;
         check_name(&value, &request)?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
-        strategy::default(kind, &mut value);
+        strategy::default(kind, &mut value, None);
         let found = self.find(&resource.table, &request.namespace, &request.name).cloned();
         let Some(old) = found else {
             if !request.subresource.is_empty() || !strategy::creates_on_update(kind) {
@@ -77,16 +77,17 @@ impl Store {
             return self.apply_patch(resource, kind, found, body, &request);
         }
         let old = found.ok_or_else(|| not_found(kind, &request.name))?;
+        patch::check(how, body)?;
         let live = present(kind, &old);
         let target = if touches_managers(how, body) { live.with_managed_fields() } else { live.value.clone() };
         let patched = apply_plain_patch(kind, how, &target, body)?;
-        let decoded = strategy::decode(kind, &patched, &request.duplicates).and_then(|decoded| {
+        let decoded = strategy::decode(kind, &patched, Some(&live.value), &request.duplicates).and_then(|decoded| {
             Ok((decoded.value, strategy::judge(decoded.strict, request.options.field_validation)?))
         });
         let (mut value, warnings) = decoded.map_err(|message| bad_patch(&patched, &message))?;
         check_name(&value, &request)?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
-        strategy::default(kind, &mut value);
+        strategy::default(kind, &mut value, Some(&live.value));
         let managers = apply::updated(kind, Some(&live), &value, &self.who(&request));
         meta::put_meta(&mut value, "managedFields", None);
         let object = self.replace(resource, kind, old, &live, value, managers, &request)?;
@@ -101,6 +102,7 @@ impl Store {
         body: &Value,
         request: &Request,
     ) -> Outcome {
+        patch::check(PatchType::Apply, body)?;
         let mut config = body.clone();
         check_applied(kind, &mut config, request)?;
         if found.is_none() && !request.subresource.is_empty() {
@@ -110,13 +112,14 @@ impl Store {
         let who = self.who(request);
         let force = request.options.force.unwrap_or(false);
         let (merged, managers) = apply::apply(kind, live.as_deref(), &config, &who, force)?;
-        let decoded = strategy::decode(kind, &merged, &[]).map_err(|message| cannot_handle(kind, &message))?;
+        let decoded = strategy::decode(kind, &merged, live.as_deref().map(|live| &live.value), &[])
+            .map_err(|message| cannot_handle(kind, &message))?;
         let mut strict = decoded.strict;
         strict.extend(request.duplicates.iter().map(|path| format!("duplicate field {path:?}")));
         let warnings = strategy::judge(strict, request.options.field_validation)
             .map_err(|message| cannot_handle(kind, &message))?;
         let mut value = decoded.value;
-        strategy::default(kind, &mut value);
+        strategy::default(kind, &mut value, live.as_deref().map(|live| &live.value));
         let (code, object) = match (found, live) {
             (Some(old), Some(live)) => (200, self.replace(resource, kind, old, &live, value, managers, request)?),
             _ => (201, self.insert(resource, kind, value, managers, request)?),
@@ -128,7 +131,7 @@ impl Store {
     fn decode_body(&self, kind: &Kind, body: &Value, request: &Request) -> Result<(Value, Vec<String>), Status> {
         self.check_type(kind, body)?;
         let decoded =
-            strategy::decode(kind, body, &request.duplicates).map_err(|message| cannot_handle(kind, &message))?;
+            strategy::decode(kind, body, None, &request.duplicates).map_err(|message| cannot_handle(kind, &message))?;
         let warnings = strategy::judge(decoded.strict, request.options.field_validation)
             .map_err(|message| cannot_handle(kind, &message))?;
         Ok((decoded.value, warnings))
@@ -211,10 +214,11 @@ impl Store {
         let seed = self.chance();
         let mut context = Context { now: self.now(), uid, subresource: "", seed, addresses: &self.addresses };
         strategy::prepare_create(kind, &mut value, &mut context)?;
-        let problems = strategy::validate_create(kind, &value);
-        if !problems.is_empty() {
-            return Err(Status::invalid(&kind.group, &kind.kind, &name, &problems));
+        let judged = strategy::judge_create(kind, &value);
+        if !judged.problems.is_empty() {
+            return Err(Status::invalid(&kind.group, &kind.kind, &name, &judged.problems));
         }
+        self.warnings.extend(judged.warnings);
         let namespace = meta::text(&value, "namespace").cloned().unwrap_or_default();
         if let Some(existing) = self.find(&resource.table, &namespace, &name) {
             let mut status = Status::already_exists(&kind.group, &kind.plural, &name);
@@ -300,10 +304,11 @@ impl Store {
         if subresource.is_empty() && meta::has_generation(kind) && meta::is_new_generation(kind, &value, &live.value) {
             meta::raise_generation(&mut value);
         }
-        let problems = strategy::validate_update(kind, subresource, &value, &live.value);
-        if !problems.is_empty() {
-            return Err(Status::invalid(&kind.group, &kind.kind, &request.name, &problems));
+        let judged = strategy::judge_update(kind, subresource, &value, &live.value);
+        if !judged.problems.is_empty() {
+            return Err(Status::invalid(&kind.group, &kind.kind, &request.name, &judged.problems));
         }
+        self.warnings.extend(judged.warnings);
         let same_owners = managers.same_but_for_times(&live.managers);
         if same_owners && value == live.value {
             return Ok(live.clone());
@@ -462,12 +467,6 @@ fn place_in_namespace(kind: &Kind, value: &mut Value, namespace: &str) -> Result
 
 /// An applied configuration must name what it is applied to.
 fn check_applied(kind: &Kind, config: &mut Value, request: &Request) -> Result<(), Status> {
-    if config.as_map().is_none() {
-        return Err(Status::bad_request(format!(
-            "error decoding YAML: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            config.type_name()
-        )));
-    }
     let expected = kind.api_version();
     match config.str_at(&["apiVersion"]).unwrap_or_default() {
         "" => return Err(Status::bad_request("invalid object type: /, Kind=")),
