@@ -99,6 +99,15 @@ fn metadata(
     Ok((!changed.is(value)).then_some(changed))
 }
 
+/// What is wrong with the type and metadata of embedded resources in a value that was not decoded; `Err` if it could not
+/// be.
+pub(super) fn check(schema: &Schema, value: &Value) -> Result<Vec<FieldError>, FieldError> {
+    let coerced = coerced(schema, value, &Path::ROOT, &mut Vec::new())?;
+    let mut problems = Vec::new();
+    validate(schema, coerced.as_ref().unwrap_or(value), &mut problems);
+    Ok(problems)
+}
+
 /// What is wrong with the type and metadata of embedded resources.
 pub(super) fn validate(schema: &Schema, value: &Value, problems: &mut Vec<FieldError>) {
     walk(schema, value, &Path::ROOT, problems);

@@ -14,6 +14,7 @@ mod path;
 pub mod prune;
 #[cfg(test)]
 mod recorded;
+pub mod regexp;
 pub mod rules;
 pub mod typed;
 pub mod validate;

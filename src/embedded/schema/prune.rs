@@ -23,6 +23,17 @@ pub fn prune_since(schema: &Schema, value: &mut Value, old: Option<&Value>) -> V
     dropped
 }
 
+/// As [`prune`], of a value inside an object.
+pub(super) fn prune_part(schema: &Schema, value: &mut Value) -> Vec<String> {
+    let mut dropped = Vec::new();
+    // Any step will do: only at the top of an object are its type and metadata passed by.
+    let path = Path::ROOT.field("");
+    if let Some(pruned) = prune_value(schema, value, None, &path, &mut dropped) {
+        *value = pruned;
+    }
+    dropped
+}
+
 /// Whether every object has this field at its top.
 pub(super) fn is_meta(key: &str) -> bool {
     matches!(key, "apiVersion" | "kind" | "metadata")

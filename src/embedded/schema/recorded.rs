@@ -32,6 +32,8 @@ const OBJECTS: &[(&str, &str)] = files![
     "objects/types",
 ];
 
+const CRDS: &[(&str, &str)] = files!["crds/definitions"];
+
 /// What a write comes to: the object and warnings, or a refusal.
 type Outcome = Result<(Value, Vec<String>), Status>;
 
@@ -169,6 +171,64 @@ fn custom_resources_fare_as_on_the_real_server() {
             if !found.is_empty() && !pending {
                 let request = case.get("update").or(case.get("create")).unwrap();
                 misses.push(format!("{file}: {} {request}\n  {}", case.get("name").unwrap(), found.join("\n  ")));
+            }
+        }
+    }
+    assert!(misses.is_empty(), "{} of {cases} cases differ\n{}", misses.len(), misses.join("\n"));
+}
+
+/// What the store and this module make of a CRD.
+fn define(sent: &Value, old: Option<&Value>) -> Outcome {
+    let mut crd = sent.clone();
+    crd::default(&mut crd);
+    match old {
+        None => crd::prepare_create(&mut crd),
+        Some(old) => crd::prepare_update(&mut crd, old),
+    }
+    let name = sent.str_at(&["metadata", "name"]).unwrap_or_default();
+    let mut problems = Vec::new();
+    if old.is_none() {
+        let found = crate::embedded::names::dns_subdomain(name);
+        problems.extend(found.into_iter().map(|words| FieldError::invalid("metadata.name", name, words)));
+    }
+    problems.extend(crd::validate(&crd, old));
+    match problems.is_empty() {
+        true => Ok((crd.clone(), crd::warnings(&crd, old))),
+        false => Err(Status::invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, &problems)),
+    }
+}
+
+#[test]
+fn definitions_fare_as_on_the_real_server() {
+    let (mut cases, mut misses) = (0, Vec::new());
+    for (file, text) in CRDS {
+        let data = Value::from_json(text.as_bytes()).expect("recorded by record.py");
+        for case in data.list_at(&["cases"]) {
+            cases += 1;
+            let created = define(case.get("crd").unwrap(), None);
+            let outcome = match case.get("update") {
+                None => created,
+                Some(update) => {
+                    let (mut old, _) = created.expect("the real server took it");
+                    let status = crd::settle(&old, [], &"2026-01-01T00:00:00Z".into()).unwrap();
+                    old.set_at(&["status"], status);
+                    define(update, Some(&old)).map(|(mut crd, warnings)| {
+                        // The recorder leaves out what differs from run to run.
+                        for i in 0..crd.list_at(&["status", "conditions"]).len() {
+                            let conditions = crd.as_map_mut().unwrap().get_mut("status").unwrap();
+                            let list = conditions.as_map_mut().unwrap().get_mut("conditions").unwrap();
+                            list.as_list_mut().unwrap()[i].remove_at(&["lastTransitionTime"]);
+                        }
+                        (crd, warnings)
+                    })
+                }
+            };
+            let found = compare(case, &outcome);
+            let pending =
+                ["default null", "default null nullable", "default breaks a rule", "unknown fields in the schema"]
+                    .contains(&case.str_at(&["name"]).unwrap());
+            if !found.is_empty() && !pending {
+                misses.push(format!("{file}: {}\n  {}", case.get("name").unwrap(), found.join("\n  ")));
             }
         }
     }

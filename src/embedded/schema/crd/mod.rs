@@ -1,20 +1,27 @@
 //! CustomResourceDefinitions: their defaults, what is wrong with them, and the kinds they define.
 
+mod defaults;
+mod fields;
 mod names;
+mod openapi;
+mod printed;
+mod props;
 mod structural;
+mod structure;
+mod validate;
 
 use std::sync::Arc;
 
 use crate::embedded::{
     kind::{Column, Custom, Kind, Origin, Scale, Subresource},
     schema::{Schema, Shape, Struct},
-    status::FieldError,
     value::{Text, Value, intern},
 };
 use crate::value;
 
 pub use names::{is_established, set_terminating, settle};
 pub use structural::resource;
+pub use validate::{validate, warnings};
 
 /// Fills in what the server fills in on every write: names derived from the kind, the conversion strategy, the stored
 /// version.
@@ -58,11 +65,6 @@ pub fn store_version(crd: &mut Value) {
         stored.push(name);
         crd.set_at(&["status", "storedVersions"], stored);
     }
-}
-
-/// What is wrong with a CRD that is created, or updated from `old`.
-pub fn validate(_crd: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    Vec::new()
 }
 
 /// The kinds a CRD defines: one for each version that is served.

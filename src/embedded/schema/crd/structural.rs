@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, LazyLock};
 
-use regex::Regex;
-
 use crate::embedded::{
     schema::{
         Field, Merge, Schema, Shape, Struct, Topology, cel,
         formats::Format,
+        regexp,
         rules::{Below, Bound, Clause, Pattern, Rules},
     },
     value::{Text, Value, intern},
@@ -177,7 +176,7 @@ fn rules(json: &Value) -> Rules {
 }
 
 fn pattern(text: &Text) -> Pattern {
-    Pattern { text: text.clone(), regex: Regex::new(text).ok() }
+    Pattern { text: text.clone(), regex: regexp::compile(text).ok() }
 }
 
 fn cel_rule(json: &Value) -> cel::Rule {
