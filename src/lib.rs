@@ -1,3 +1,46 @@
-//! Tidegate.
+//! Tidegate owns the whole way from a git commit to a fully rolled-out, verified version in a Kubernetes cluster, and
+//! tells the commit so.
+//!
+//! # One idea
+//!
+//! **Deciding is a pure function of a snapshot; doing is separate.** A decision sees a view and answers with the world it
+//! wants, what to remember, when to look again and why. Reading, writing, clocks and sockets live elsewhere, so the same
+//! functions decide in a cluster, in the embedded cluster, in a test under virtual time, and in a forecast.
+//!
+//! ```text
+//!             look (what must be read?)            decide                  diff
+//! trigger ──▶ observe ──────────────────▶ View ──▶ Verdict ──────────────▶ [Action] ──▶ act ──▶ record ──▶ announce
+//!             (reads only)                 │       target, memory′, wake, why           (writes only)
+//!                                          └─ serialisable: any decision can be replayed from one file
+//! ```
+//!
+//! # The modules
+//!
+//! `api ← model ← {rollout, analysis, experiment, sync, manifest, route, metric, forge} ← engine ← {io, embedded} ←
+//! {sim, cmd}`: an arrow points at what is used. What is in the tree today:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
+//! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
+//! | [`cmd`] | the command line, one file per command |
+//!
+//! # The rules
+//!
+//! 1. Only `io/`, `embedded/http`, `sim/`, `cmd/` and `main.rs` touch a runtime, a client, files, sockets, processes, the
+//!    environment, the clock or chance. `tests/modules.rs` says so.
+//! 2. The core has no errors: problems and reasons are values, made into text in one place.
+//! 3. Bad input gets one clear message and changes nothing.
+//! 4. The embedded cluster must not drift into fiction: `tests/conformance` plays the same requests to it and to a real
+//!    kube-apiserver, and their answers must be equal.
+//!
+//! # Where the design was changed
+//!
+//! * The design has one `embedded/store`; here decoding, schemas, patches, apply and the strategies of the built-in kinds
+//!   are modules beside it, because each is a subject of its own with its own answers recorded from the real server.
+//! * Objects are not `serde_json::Value`s but [`embedded::value::Value`]s: shared trees of two-word nodes. A patch copies
+//!   its path, the history shares the rest, and "did this subtree change" is a comparison of addresses. That is what makes
+//!   a stored ReplicaSet a few kilobytes and a patch a few microseconds.
+
 pub mod cmd;
 pub mod embedded;
