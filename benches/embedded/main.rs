@@ -66,7 +66,16 @@ fn print(rows: &[Row]) {
         width(&|row| row.wanted.chars().count(), heading[2].len()),
     ];
     let line = |cells: [&str; 4]| {
-        println!("{:<a$}  {:>b$}  {:>c$}  {}", cells[0], cells[1], cells[2], cells[3], a = widths[0], b = widths[1], c = widths[2]);
+        println!(
+            "{:<a$}  {:>b$}  {:>c$}  {}",
+            cells[0],
+            cells[1],
+            cells[2],
+            cells[3],
+            a = widths[0],
+            b = widths[1],
+            c = widths[2]
+        );
     };
     line(heading);
     for row in rows {
@@ -208,8 +217,7 @@ fn list() -> Row {
         best = best.min(begin.elapsed());
     }
     let items: Vec<Arc<Object>> = store.list("apps", "replicasets", "default").cloned().collect();
-    let json: Vec<serde_json::Value> =
-        items.iter().map(|item| serde_json::to_value(&**item).expect("JSON")).collect();
+    let json: Vec<serde_json::Value> = items.iter().map(|item| serde_json::to_value(&**item).expect("JSON")).collect();
     let begin = Instant::now();
     std::hint::black_box(serde_json::to_vec(&json).expect("JSON"));
     Row {
@@ -230,7 +238,9 @@ fn merge_patches() -> Row {
             store.apply(request(Verb::Patch(PatchType::Merge), "configmaps", name, Some(patch))).expect("a patch");
         })
     });
-    Row { name: "small merge patch".into(), measured: per_second(measured), wanted: "≥ 50,000/s", peer: String::new() }
+    Row {
+        name: "small merge patch".into(), measured: per_second(measured), wanted: "≥ 50,000/s", peer: String::new()
+    }
 }
 
 fn apply_request(name: &str, replicas: usize) -> Request {
