@@ -318,23 +318,15 @@ impl Store {
             return Ok(Arc::new(object));
         }
         if is_released(&object.value, &live.value) {
-            let object = stored(resource, object);
-            return Ok(present(kind, &self.remove(resource, old, object)));
+            // What else this write changed is seen by the one who wrote it and by nobody else.
+            self.commit(resource, Some(old), None);
+            return Ok(Arc::new(object));
         }
         let stored = self.commit(resource, Some(old), Some(stored(resource, object)));
         if strategy::is_crd(kind) && subresource.is_empty() {
             self.establish(resource, &stored);
         }
         Ok(present(kind, &stored))
-    }
-
-    /// Deletes an object whose last state `object` was just written.
-    fn remove(&mut self, resource: &Resource, old: Arc<Object>, object: Object) -> Arc<Object> {
-        let last = Arc::new(object);
-        let gone = self.commit(resource, Some(Arc::new(Object { value: last.value.clone(), ..(*old).clone() })), None);
-        let mut answer = (*gone).clone();
-        answer.value.set_at(&["metadata", "resourceVersion"], old.version().to_string());
-        Arc::new(answer)
     }
 }
 
