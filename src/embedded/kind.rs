@@ -110,6 +110,14 @@ impl Kind {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// Whether this text is its [`Kind::api_version`].
+    pub fn has_api_version(&self, text: &str) -> bool {
+        match text.rsplit_once('/') {
+            Some((group, version)) => self.group == group && self.version == version,
+            None => self.group.is_empty() && self.version == text,
+        }
+    }
+
     /// The subresource of this name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| sub.name == name)

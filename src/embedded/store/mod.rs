@@ -172,7 +172,7 @@ impl Store {
         outcome
     }
 
-    fn serving(&self, request: &Request) -> Result<(Resource, Arc<Kind>), Status> {
+    fn serving(&self, request: &Request) -> Result<(Arc<Resource>, Arc<Kind>), Status> {
         let found = self.registry.find(&request.group, &request.version, &request.resource);
         let (resource, kind) = found.ok_or_else(no_such_resource)?;
         if !request.subresource.is_empty() && kind.subresource(&request.subresource).is_none() {

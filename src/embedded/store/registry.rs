@@ -13,7 +13,7 @@ use crate::embedded::{
 #[derive(Debug, Clone)]
 pub struct Registry {
     /// By group, then plural.
-    resources: BTreeMap<Text, BTreeMap<Text, Resource>>,
+    resources: BTreeMap<Text, BTreeMap<Text, Arc<Resource>>>,
     generation: u64,
 }
 
@@ -44,19 +44,19 @@ impl Default for Registry {
 
 impl Registry {
     /// The kind served at this group, version and plural.
-    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<(&Resource, &Arc<Kind>)> {
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<(&Arc<Resource>, &Arc<Kind>)> {
         let resource = self.resource(group, plural)?;
         let kind = resource.versions.iter().find(|kind| kind.version == version)?;
         Some((resource, kind))
     }
 
     /// The resource of this group and plural, whatever its versions.
-    pub fn resource(&self, group: &str, plural: &str) -> Option<&Resource> {
+    pub fn resource(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.resources.get(group)?.get(plural)
     }
 
     /// The kind of this apiVersion and kind, as an owner reference names it.
-    pub fn find_kind(&self, api_version: &str, kind: &str) -> Option<(&Resource, &Arc<Kind>)> {
+    pub fn find_kind(&self, api_version: &str, kind: &str) -> Option<(&Arc<Resource>, &Arc<Kind>)> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         self.resources.get(group)?.values().find_map(|resource| {
             let found = resource.versions.iter().find(|k| k.version == version && k.kind == kind)?;
@@ -70,7 +70,7 @@ impl Registry {
     }
 
     /// Every resource.
-    pub fn resources(&self) -> impl Iterator<Item = &Resource> {
+    pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values().flat_map(BTreeMap::values)
     }
 
@@ -88,11 +88,10 @@ impl Registry {
         self.generation += 1;
         let table = table_of(&kind);
         let group = self.resources.entry(kind.group.clone()).or_default();
-        let entry = group.entry(kind.plural.clone()).or_insert_with(|| Resource {
-            table,
-            storage: kind.clone(),
-            versions: Vec::new(),
-        });
+        let entry = group
+            .entry(kind.plural.clone())
+            .or_insert_with(|| Arc::new(Resource { table, storage: kind.clone(), versions: Vec::new() }));
+        let entry = Arc::make_mut(entry);
         let storage = match kind.custom() {
             Some(custom) => custom.storage,
             None => is_storage_version(&kind),

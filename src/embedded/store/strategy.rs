@@ -34,15 +34,13 @@ pub(super) fn decode(kind: &Kind, body: &Value, old: Option<&Value>, duplicates:
         decode_custom(kind, body, old)?
     };
     strict.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
-    set_if_other(&mut value, "apiVersion", &kind.api_version());
-    set_if_other(&mut value, "kind", &kind.kind);
-    Ok(Decoded { value, strict })
-}
-
-fn set_if_other(value: &mut Value, key: &str, text: &str) {
-    if value.get(key).and_then(Value::as_str) != Some(text) {
-        value.set_at(&[key], text);
+    if !value.str_at(&["apiVersion"]).is_some_and(|said| kind.has_api_version(said)) {
+        value.set_at(&["apiVersion"], kind.api_version());
     }
+    if value.str_at(&["kind"]) != Some(&kind.kind) {
+        value.set_at(&["kind"], &kind.kind);
+    }
+    Ok(Decoded { value, strict })
 }
 
 /// A custom resource is pruned by its schema; its metadata is as typed as everybody's.

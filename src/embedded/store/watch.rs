@@ -97,7 +97,7 @@ impl Store {
         let wanted = Wanted::parse(&kind, request)?;
         let mut watch = Watch {
             kind,
-            table: resource.table,
+            table: resource.table.clone(),
             namespace: request.namespace.clone(),
             wanted,
             cursor: self.version,

@@ -332,23 +332,21 @@ impl Store {
 
 /// The object at the version of `kind`, which may differ from the one it is stored at.
 pub(super) fn present(kind: &Kind, object: &Arc<Object>) -> Arc<Object> {
-    let api_version = kind.api_version();
-    if object.value.str_at(&["apiVersion"]) == Some(&api_version) {
+    if object.value.str_at(&["apiVersion"]).is_some_and(|said| kind.has_api_version(said)) {
         return object.clone();
     }
     let mut value = object.value.clone();
-    value.set_at(&["apiVersion"], api_version);
+    value.set_at(&["apiVersion"], kind.api_version());
     Arc::new(Object { value, managers: object.managers.clone() })
 }
 
 /// The object at the version it is stored at.
 fn stored(resource: &Resource, object: Object) -> Object {
-    let api_version = resource.storage.api_version();
-    if object.value.str_at(&["apiVersion"]) == Some(&api_version) {
+    if object.value.str_at(&["apiVersion"]).is_some_and(|said| resource.storage.has_api_version(said)) {
         return object;
     }
     let mut value = object.value;
-    value.set_at(&["apiVersion"], api_version);
+    value.set_at(&["apiVersion"], resource.storage.api_version());
     Object { value, ..object }
 }
 
