@@ -1,0 +1,320 @@
+//! What the server makes of a pod before it stores it: status, priority, tolerations, binding, eviction.
+
+use jiff::Timestamp;
+
+use crate::embedded::{
+    builtin::{Context, keep, resource},
+    clock,
+    status::Status,
+    value::{Map, Value},
+};
+
+/// A new pod.
+pub fn prepare_create(pod: &mut Value, context: &mut Context<'_>) -> Result<(), Status> {
+    prioritise(pod, context)?;
+    tolerate_node_loss(pod);
+    let class = match pod.str_at(&["status", "qosClass"]) {
+        Some(class) if !class.is_empty() => class.to_owned(),
+        _ => quality_of_service(pod).to_owned(),
+    };
+    let mut status = Value::object();
+    status.set_at(&["phase"], "Pending");
+    status.set_at(&["qosClass"], class);
+    pod.set_at(&["status"], status);
+    if !pod.list_at(&["spec", "schedulingGates"]).is_empty() {
+        let message = "Scheduling is blocked due to non-empty scheduling gates";
+        set_condition(pod, "PodScheduled", "False", Some(("SchedulingGated", message)), context.now);
+    }
+    match_label_keys(pod);
+    Ok(())
+}
+
+/// A changed pod.
+pub fn prepare_update(pod: &mut Value, old: &Value, context: &mut Context<'_>) {
+    match context.subresource {
+        "" => {
+            keep(pod, old, &["status"]);
+            if pod.get("spec").zip(old.get("spec")).is_some_and(|(new, old)| new.is(old)) {
+                return;
+            }
+            for field in ["priority", "preemptionPolicy"] {
+                if pod.at(&["spec", field]).is_none() {
+                    keep(pod, old, &["spec", field]);
+                }
+            }
+            tolerate_node_loss(pod);
+        }
+        "status" => {
+            keep(pod, old, &["spec"]);
+            keep(pod, old, &["metadata", "deletionTimestamp"]);
+            keep(pod, old, &["metadata", "ownerReferences"]);
+            if pod.str_at(&["status", "qosClass"]).unwrap_or_default().is_empty() {
+                keep(pod, old, &["status", "qosClass"]);
+            }
+            keep_observed_generations(pod, old);
+        }
+        "ephemeralcontainers" => keep_all_but(pod, old, |new, spec| {
+            let containers = new.at(&["spec", "ephemeralContainers"]);
+            set_or_remove(spec, "ephemeralContainers", containers);
+        }),
+        "resize" => keep_all_but(pod, old, resized),
+        _ => {}
+    }
+}
+
+/// Takes over only what `change` puts into the old pod's spec; labels, annotations and the rest stay as they were.
+fn keep_all_but(pod: &mut Value, old: &Value, change: impl FnOnce(&Value, &mut Value)) {
+    let mut spec = old.get("spec").cloned().unwrap_or_default();
+    change(pod, &mut spec);
+    let metadata = pod.get("metadata").cloned();
+    *pod = old.clone();
+    pod.set_at(&["spec"], spec);
+    // The precondition of the request is still to be checked.
+    if let Some(version) = metadata.as_ref().and_then(|metadata| metadata.get("resourceVersion")) {
+        pod.set_at(&["metadata", "resourceVersion"], version);
+    }
+}
+
+fn resized(new: &Value, spec: &mut Value) {
+    for list in ["containers", "initContainers"] {
+        let wanted = new.list_at(&["spec", list]);
+        let Some(containers) = spec.as_map_mut().and_then(|map| map.get_mut(list)).and_then(Value::as_list_mut) else {
+            continue;
+        };
+        for (container, wanted) in containers.iter_mut().zip(wanted) {
+            for field in ["resources", "resizePolicy"] {
+                set_or_remove(container, field, wanted.get(field));
+            }
+        }
+    }
+}
+
+fn set_or_remove(object: &mut Value, field: &str, value: Option<&Value>) {
+    match value {
+        Some(value) => object.set_at(&[field], value),
+        None => _ = object.remove_at(&[field]),
+    }
+}
+
+/// A writer that knows nothing of generations does not erase what others observed.
+fn keep_observed_generations(pod: &mut Value, old: &Value) {
+    let of = |value: &Value| value.int_at(&["observedGeneration"]).unwrap_or(0);
+    let (Some(new_status), Some(old_status)) = (pod.get("status"), old.get("status")) else { return };
+    if of(new_status) == 0 && of(old_status) != 0 {
+        keep(pod, old, &["status", "observedGeneration"]);
+    }
+    let before = old.list_at(&["status", "conditions"]);
+    if before.iter().all(|condition| of(condition) == 0) {
+        return;
+    }
+    let mut conditions = pod.list_at(&["status", "conditions"]).to_vec();
+    for condition in conditions.iter_mut().filter(|condition| of(condition) == 0) {
+        let same = |old: &&Value| old.str_at(&["type"]) == condition.str_at(&["type"]);
+        if let Some(generation) = before.iter().find(same).map(of).filter(|generation| *generation != 0) {
+            condition.set_at(&["observedGeneration"], generation);
+        }
+    }
+    if !conditions.is_empty() {
+        pod.set_at(&["status", "conditions"], conditions);
+    }
+}
+
+fn prioritise(pod: &mut Value, context: &Context<'_>) -> Result<(), Status> {
+    let name = pod.str_at(&["spec", "priorityClassName"]).unwrap_or_default().to_owned();
+    let classes = context.priority_classes;
+    let class = if name.is_empty() {
+        let defaults = classes.iter().filter(|class| class.get("globalDefault") == Some(&Value::Bool(true)));
+        defaults.min_by_key(|class| class.int_at(&["value"]).unwrap_or(0))
+    } else {
+        let class = classes.iter().find(|class| class.str_at(&["metadata", "name"]) == Some(&name));
+        if class.is_none() && !SYSTEM_CLASSES.iter().any(|(known, _)| *known == name) {
+            return Err(forbidden(pod, &format!("no PriorityClass with name {name} was found")));
+        }
+        class
+    };
+    let system = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
+    let priority = class.map_or(system, |class| class.int_at(&["value"]).unwrap_or(0));
+    let policy = class.map_or(Some("PreemptLowerPriority"), |class| class.str_at(&["preemptionPolicy"]));
+    let policy = policy.map(str::to_owned);
+    if let Some(class) = class.filter(|_| name.is_empty()) {
+        let name = class.at(&["metadata", "name"]).cloned().unwrap_or_default();
+        pod.set_at(&["spec", "priorityClassName"], name);
+    }
+    let computed = "priority admission controller computed";
+    if let Some(given) = pod.int_at(&["spec", "priority"]).filter(|given| *given != priority) {
+        let why = format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; {computed} {priority} from the given PriorityClass name"
+        );
+        return Err(forbidden(pod, &why));
+    }
+    pod.set_at(&["spec", "priority"], priority);
+    let Some(policy) = policy else { return Ok(()) };
+    if let Some(given) = pod.str_at(&["spec", "preemptionPolicy"]).filter(|given| *given != policy) {
+        let why = format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; {computed} {policy} from the given PriorityClass name"
+        );
+        return Err(forbidden(pod, &why));
+    }
+    pod.set_at(&["spec", "preemptionPolicy"], policy);
+    Ok(())
+}
+
+/// The classes every cluster has.
+const SYSTEM_CLASSES: [(&str, i64); 2] =
+    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+
+fn forbidden(pod: &Value, why: &str) -> Status {
+    Status::forbidden("", "pods", pod.str_at(&["metadata", "name"]).unwrap_or_default(), why)
+}
+
+/// Pods stay five minutes on a node that is not ready or out of reach, unless they say otherwise.
+pub fn tolerate_node_loss(pod: &mut Value) {
+    let missing = |taint: &&str| {
+        !pod.list_at(&["spec", "tolerations"]).iter().any(|toleration| {
+            let key = toleration.str_at(&["key"]).unwrap_or_default();
+            let effect = toleration.str_at(&["effect"]).unwrap_or_default();
+            (key == *taint || key.is_empty()) && (effect == "NoExecute" || effect.is_empty())
+        })
+    };
+    let taints = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+    let missing: Vec<&str> = taints.into_iter().filter(missing).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let mut tolerations = pod.list_at(&["spec", "tolerations"]).to_vec();
+    tolerations.extend(missing.into_iter().map(|taint| {
+        crate::value!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+    }));
+    pod.set_at(&["spec", "tolerations"], tolerations);
+}
+
+/// `BestEffort`, `Burstable` or `Guaranteed`, by the requests and limits of cpu and memory.
+fn quality_of_service(pod: &Value) -> &'static str {
+    const COUNTED: [&str; 2] = ["cpu", "memory"];
+    let (mut requests, mut limits) = ([0_i128; 2], [0_i128; 2]);
+    let mut guaranteed = true;
+    let mut add = |resources: Option<&Value>, every_limit: bool| {
+        for (i, name) in COUNTED.into_iter().enumerate() {
+            let of = |list: &str| resources.and_then(|r| r.at(&[list, name])).map_or(0, resource::amount).max(0);
+            requests[i] += of("requests");
+            limits[i] += of("limits");
+            guaranteed &= of("limits") > 0 || !every_limit;
+        }
+    };
+    match pod.at(&["spec", "resources"]) {
+        Some(resources) => {
+            let limited = resources.get("limits").and_then(Value::as_map).is_some_and(|limits| !limits.is_empty());
+            add(Some(resources), limited);
+        }
+        None => {
+            for list in ["containers", "initContainers"] {
+                pod.list_at(&["spec", list]).iter().for_each(|container| add(container.get("resources"), true));
+            }
+        }
+    }
+    let nothing = [0, 0];
+    if requests == nothing && limits == nothing {
+        "BestEffort"
+    } else if guaranteed && requests == limits {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+/// Folds the pod's own labels into selectors that ask for them by key.
+fn match_label_keys(pod: &mut Value) {
+    let labels = pod.at(&["metadata", "labels"]).cloned().unwrap_or_default();
+    let constraints = pod.list_at(&["spec", "topologySpreadConstraints"]);
+    if constraints.iter().any(|constraint| !constraint.list_at(&["matchLabelKeys"]).is_empty()) {
+        let mut constraints = constraints.to_vec();
+        constraints.iter_mut().for_each(|constraint| fold_keys(constraint, &labels));
+        pod.set_at(&["spec", "topologySpreadConstraints"], constraints);
+    }
+    for near in ["podAffinity", "podAntiAffinity"] {
+        let required = ["spec", "affinity", near, "requiredDuringSchedulingIgnoredDuringExecution"];
+        let mut terms = pod.list_at(&required).to_vec();
+        if !terms.is_empty() {
+            terms.iter_mut().for_each(|term| fold_keys(term, &labels));
+            pod.set_at(&required, terms);
+        }
+        let preferred = ["spec", "affinity", near, "preferredDuringSchedulingIgnoredDuringExecution"];
+        let mut terms = pod.list_at(&preferred).to_vec();
+        if terms.is_empty() {
+            continue;
+        }
+        for term in &mut terms {
+            if let Some(term) = term.as_map_mut().and_then(|map| map.get_mut("podAffinityTerm")) {
+                fold_keys(term, &labels);
+            }
+        }
+        pod.set_at(&preferred, terms);
+    }
+}
+
+fn fold_keys(term: &mut Value, labels: &Value) {
+    if term.get("labelSelector").is_none() {
+        return;
+    }
+    for (list, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+        let keys = term.list_at(&[list]).to_vec();
+        for key in keys.iter().filter_map(Value::as_str) {
+            let Some(held) = labels.get(key) else { continue };
+            let mut requirements = term.list_at(&["labelSelector", "matchExpressions"]).to_vec();
+            requirements.push(crate::value!({"key": key, "operator": operator, "values": [held.as_str()]}));
+            term.set_at(&["labelSelector", "matchExpressions"], requirements);
+        }
+    }
+}
+
+/// Puts a pod on a node, as `pods/binding` does. The error is that of the real server.
+pub fn bind(pod: &Value, node: &str, annotations: Option<&Map>, labels: Option<&Map>, now: Timestamp) -> Result<Value, Status> {
+    let name = pod.str_at(&["metadata", "name"]).unwrap_or_default();
+    let conflict = |why: String| Err(Status::conflict("", "pods/binding", name, &why));
+    if pod.at(&["metadata", "deletionTimestamp"]).is_some() {
+        return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));
+    }
+    if let Some(node) = pod.str_at(&["spec", "nodeName"]).filter(|node| !node.is_empty()) {
+        return conflict(format!("pod {name} is already assigned to node {node:?}"));
+    }
+    if !pod.list_at(&["spec", "schedulingGates"]).is_empty() {
+        return conflict(format!("pod {name} has non-empty .spec.schedulingGates"));
+    }
+    let mut bound = pod.clone();
+    bound.set_at(&["spec", "nodeName"], node);
+    bound.remove_at(&["status", "nominatedNodeName"]);
+    for (field, added) in [("annotations", annotations), ("labels", labels)] {
+        for (key, value) in added.map(Map::iter).into_iter().flatten() {
+            bound.set_at(&["metadata", field, key], value);
+        }
+    }
+    set_condition(&mut bound, "PodScheduled", "True", None, now);
+    Ok(bound)
+}
+
+/// Notes on a pod that it is about to be evicted, as `pods/eviction` does before it deletes the pod.
+pub fn evict_condition(pod: &Value, now: Timestamp) -> Value {
+    let mut noted = pod.clone();
+    let why = ("EvictionByEvictionAPI", "Eviction API: evicting");
+    set_condition(&mut noted, "DisruptionTarget", "True", Some(why), now);
+    noted
+}
+
+/// Sets a condition of a pod; its transition time changes with its status only.
+fn set_condition(pod: &mut Value, kind: &str, status: &str, why: Option<(&str, &str)>, now: Timestamp) {
+    let mut conditions = pod.list_at(&["status", "conditions"]).to_vec();
+    let mut condition = crate::value!({"type": kind, "status": status, "lastProbeTime": null});
+    if let Some((reason, message)) = why {
+        condition.set_at(&["reason"], reason);
+        condition.set_at(&["message"], message);
+    }
+    let old = conditions.iter_mut().find(|condition| condition.str_at(&["type"]) == Some(kind));
+    let since = old.as_ref().filter(|old| old.str_at(&["status"]) == Some(status));
+    let since = since.and_then(|old| old.get("lastTransitionTime").cloned());
+    condition.set_at(&["lastTransitionTime"], since.unwrap_or_else(|| Value::Str(clock::rfc3339(now))));
+    match old {
+        Some(old) => *old = condition,
+        None => conditions.push(condition),
+    }
+    pod.set_at(&["status", "conditions"], conditions);
+}
