@@ -126,7 +126,11 @@ fn source(at: &Field, kind: &str) {
     if matches!(kind, "object" | "external" | "pods") {
         let metric = at.child("metric");
         let name = metric.child("name");
-        if name.text().is_empty() { name.required("must specify a metric name") } else { name.check(names::path_segment) }
+        if name.text().is_empty() {
+            name.required("must specify a metric name")
+        } else {
+            name.check(names::path_segment)
+        }
     }
     target(&at_target);
     match kind {

@@ -221,7 +221,10 @@ pub fn validate_limit_range(range: &Field) {
     for limit in spec.child("limits").items() {
         let kind = limit.child("type");
         let problems = names::label_key(kind.text());
-        if problems.is_empty() && !kind.text().contains('/') && !["Pod", "Container", "PersistentVolumeClaim"].contains(&kind.text()) {
+        if problems.is_empty()
+            && !kind.text().contains('/')
+            && !["Pod", "Container", "PersistentVolumeClaim"].contains(&kind.text())
+        {
             kind.invalid("must be a standard limit type or fully qualified");
         }
         problems.into_iter().for_each(|message| kind.refuse(kind.text(), message));
@@ -273,7 +276,8 @@ fn limit_order(limit: &Field, kind: &str) {
         let above = |more: &str, less: &str, blamed: &str, shown: &str, words: [&str; 2]| {
             if let (Some(more), Some(less)) = (of(more), of(less)) {
                 if resource::amount(more) > resource::amount(less) {
-                    let why = format!("{} value {} is greater than {} value {}", words[0], text(more), words[1], text(less));
+                    let why =
+                        format!("{} value {} is greater than {} value {}", words[0], text(more), words[1], text(less));
                     let at = limit.child(blamed);
                     at.key(name).refuse(of(shown).unwrap_or(more), why);
                 }

@@ -161,8 +161,7 @@ fn unchanged(event: &Field, old: &Value, names: &Names) {
     text("action", "action");
     if !same("related") {
         let related = event.child("related");
-        let printed =
-            if related.is_set() { gostruct::print("ObjectReference", related.value) } else { "null".into() };
+        let printed = if related.is_set() { gostruct::print("ObjectReference", related.value) } else { "null".into() };
         related.refuse_printed(printed, "field is immutable");
     }
     text(names.controller, "reportingController");

@@ -55,8 +55,7 @@ fn generated_selector(job: &Field) {
     let template = spec.child("template");
     let metadata = template.child("metadata");
     let labels = metadata.child("labels");
-    let expected =
-        [(UID_LABELS[0], uid), (NAME_LABELS[0], name), (UID_LABELS[1], uid), (NAME_LABELS[1], name)];
+    let expected = [(UID_LABELS[0], uid), (NAME_LABELS[0], name), (UID_LABELS[1], uid), (NAME_LABELS[1], name)];
     for (label, value) in expected {
         let at = labels.key(label);
         if !at.is_set() {
@@ -73,7 +72,11 @@ fn generated_selector(job: &Field) {
 
 fn selected(spec: &Field) {
     let (selector, template) = (spec.child("selector"), spec.child("template"));
-    if selector.is_set() { meta::selector(&selector) } else { selector.required("") }
+    if selector.is_set() {
+        meta::selector(&selector)
+    } else {
+        selector.required("")
+    }
     let metadata = template.child("metadata");
     let labels = metadata.child("labels");
     if meta::selects(selector.value, labels.value) == Some(false) {
@@ -83,8 +86,15 @@ fn selected(spec: &Field) {
 
 /// `spec` of a Job or of the Jobs a CronJob makes; `old` is the spec before.
 fn job_spec(spec: &Field, old: Option<&Value>) {
-    let counts =
-        ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"];
+    let counts = [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ];
     counts.iter().for_each(|name| spec.child(name).non_negative());
     let (per_index, failed) = (spec.child("backoffLimitPerIndex"), spec.child("maxFailedIndexes"));
     if failed.is_set() && !per_index.is_set() {
@@ -399,7 +409,11 @@ pub fn validate_status(job: &Field, old: &Value) {
             end.required("completionTime is required for Complete jobs");
         }
     }
-    if (differs("startTime") || differs("completionTime")) && start.is_set() && end.is_set() && end.text() < start.text() {
+    if (differs("startTime") || differs("completionTime"))
+        && start.is_set()
+        && end.is_set()
+        && end.text() < start.text()
+    {
         end.invalid("must be equal to or after `startTime`");
     }
     if (changed("Failed") || differs("failedIndexes")) && failed && !holds("FailureTarget") {
@@ -412,7 +426,8 @@ pub fn validate_status(job: &Field, old: &Value) {
     if (finished_changed || differs("active")) && finished && active.int() > 0 {
         active.invalid("active>0 is invalid for finished job");
     }
-    let idle = job.value.at(&["spec", "suspend"]) == Some(&Value::Bool(true)) && job.value.int_at(&["spec", "completions"]) == Some(0);
+    let idle = job.value.at(&["spec", "suspend"]) == Some(&Value::Bool(true))
+        && job.value.int_at(&["spec", "completions"]) == Some(0);
     if (finished_changed || differs("startTime")) && !idle && finished && !start.is_set() {
         start.required("startTime is required for finished job");
     }
@@ -559,7 +574,11 @@ fn time_zone(at: &Field) {
     }
     let strange = |part: &str| {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b".-_+".contains(&b);
-        part == "." || part == ".." || part.starts_with('-') || !(1..=14).contains(&part.len()) || !part.bytes().all(fits)
+        part == "."
+            || part == ".."
+            || part.starts_with('-')
+            || !(1..=14).contains(&part.len())
+            || !part.bytes().all(fits)
     };
     if at.text().split('/').any(strange) {
         return at.invalid(format!("unknown time zone {}", at.text()));

@@ -268,7 +268,14 @@ pub fn metadata_rounds(kind: &Kind, subresource: &str) -> usize {
         ("apps", "ControllerRevision", _) => 5,
         (
             "",
-            "ConfigMap" | "Secret" | "ServiceAccount" | "Endpoints" | "Namespace" | "Node" | "Pod" | "PersistentVolume"
+            "ConfigMap"
+            | "Secret"
+            | "ServiceAccount"
+            | "Endpoints"
+            | "Namespace"
+            | "Node"
+            | "Pod"
+            | "PersistentVolume"
             | "PersistentVolumeClaim",
             _,
         )

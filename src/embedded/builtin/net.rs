@@ -134,10 +134,7 @@ pub fn domain_prefixed_path(at: &Field) {
     names::dns_subdomain(host).into_iter().for_each(|message| at.refuse(host, message));
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
     if !path.bytes().all(allowed) {
-        at.refuse(
-            path,
-            r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')",
-        );
+        at.refuse(path, r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')");
     }
 }
 

@@ -11,7 +11,8 @@ pub fn validate_ingress(ingress: &Field, old: Option<&Value>) {
     }
     let class = spec.child("ingressClassName");
     let annotated = ingress.value.at(&["metadata", "annotations", "kubernetes.io/ingress.class"]);
-    if let Some(annotated) = annotated.filter(|annotated| old.is_none() && class.is_set() && *annotated != class.value) {
+    if let Some(annotated) = annotated.filter(|annotated| old.is_none() && class.is_set() && *annotated != class.value)
+    {
         let annotations = ingress.child("annotations");
         let at = annotations.child("kubernetes.io/ingress.class");
         at.refuse(annotated, "must match `ingressClassName` when both are specified");
@@ -250,7 +251,11 @@ fn slice_ports(at: &Field) {
             seen.push(name.text());
         }
         let protocol = port.child("protocol");
-        if protocol.is_set() { protocol.one_of(&PROTOCOLS) } else { protocol.required("") }
+        if protocol.is_set() {
+            protocol.one_of(&PROTOCOLS)
+        } else {
+            protocol.required("")
+        }
         let application = port.child("appProtocol");
         if application.is_set() {
             application.check(names::label_key);
@@ -372,4 +377,3 @@ fn endpoint_address(at: &Field) {
     }
     net::endpoint_ip(&ip);
 }
-

@@ -52,8 +52,7 @@ pub fn validate_binding(kind: &str, binding: &Field, old: Option<&Value>) {
     if old.is_some_and(|old| old.get("roleRef").unwrap_or(&Value::Null) != role.value) {
         let [group, kind, name] = ["apiGroup", "kind", "name"].map(|field| role.child(field).text());
         let quoted = |text: &str| Value::from(text).to_json();
-        let printed =
-            format!("{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}", quoted(group), quoted(kind), quoted(name));
+        let printed = format!("{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}", quoted(group), quoted(kind), quoted(name));
         role.note(FieldError::invalid(role.to_string(), Value::Null, "cannot change roleRef").printed(printed));
     }
 }

@@ -198,9 +198,7 @@ pub fn requirements(at: &Field, level: Level, claims: &[&str]) {
         }
         huge_page(&request, name);
     }
-    let any = |wanted: fn(&str) -> bool| {
-        limits.entries().chain(requests.entries()).any(|(name, _)| wanted(name))
-    };
+    let any = |wanted: fn(&str) -> bool| limits.entries().chain(requests.entries()).any(|(name, _)| wanted(name));
     if any(is_huge_page) && !any(|name| name == "cpu" || name == "memory") {
         at.forbidden("HugePages require cpu or memory");
     }

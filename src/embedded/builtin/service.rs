@@ -250,9 +250,7 @@ fn port_refused(service: &Value, i: usize, port: i64, refusal: Refusal) -> Statu
 fn port_words(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Taken => "provided port is already allocated",
-        Refusal::OutOfRange => {
-            "provided port is not in the valid range. The range of valid ports is 30000-32767"
-        }
+        Refusal::OutOfRange => "provided port is not in the valid range. The range of valid ports is 30000-32767",
     }
 }
 
@@ -651,7 +649,10 @@ fn changes(spec: &Field, service: &Value, old: &Value) {
         }
     }
     let class = spec.child("loadBalancerClass");
-    if is_balanced(old) && is_balanced(service) && service.at(&["spec", "loadBalancerClass"]) != old.at(&["spec", "loadBalancerClass"]) {
+    if is_balanced(old)
+        && is_balanced(service)
+        && service.at(&["spec", "loadBalancerClass"]) != old.at(&["spec", "loadBalancerClass"])
+    {
         class.invalid("may not change once set");
     }
     if has_health_port(old) && has_health_port(service) && service.at(&HEALTH_PORT) != old.at(&HEALTH_PORT) {

@@ -166,8 +166,12 @@ fn deployment_strategy(at: &Field) {
             at_most_all(&unavailable);
         }
         _ => at.note(
-            crate::embedded::status::FieldError::not_supported(at.to_string(), Value::Null, &["Recreate", "RollingUpdate"])
-                .printed(gostruct::print("DeploymentStrategy", at.value)),
+            crate::embedded::status::FieldError::not_supported(
+                at.to_string(),
+                Value::Null,
+                &["Recreate", "RollingUpdate"],
+            )
+            .printed(gostruct::print("DeploymentStrategy", at.value)),
         ),
     }
 }
@@ -351,8 +355,12 @@ fn daemon_strategy(at: &Field) {
             }
         }
         _ => at.note(
-            crate::embedded::status::FieldError::not_supported(at.to_string(), Value::Null, &["RollingUpdate", "OnDelete"])
-                .printed(gostruct::print("DaemonSetUpdateStrategy", at.value)),
+            crate::embedded::status::FieldError::not_supported(
+                at.to_string(),
+                Value::Null,
+                &["RollingUpdate", "OnDelete"],
+            )
+            .printed(gostruct::print("DaemonSetUpdateStrategy", at.value)),
         ),
     }
 }
@@ -364,7 +372,11 @@ fn replication_controller(spec: &Field, before: &Before) {
         selector.required("");
     }
     let replicas = spec.child("replicas");
-    if replicas.is_set() { replicas.non_negative() } else { replicas.required("") }
+    if replicas.is_set() {
+        replicas.non_negative()
+    } else {
+        replicas.required("")
+    }
     if !template.is_set() {
         return template.required("");
     }
@@ -381,9 +393,14 @@ fn replication_controller(spec: &Field, before: &Before) {
 pub fn validate_status(kind: &str, object: &Field, old: &Value) {
     let status = object.child("status");
     let counts: &[&str] = match kind {
-        "ReplicaSet" | "ReplicationController" => {
-            &["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration", "terminatingReplicas"]
-        }
+        "ReplicaSet" | "ReplicationController" => &[
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "terminatingReplicas",
+        ],
         "Deployment" => &[
             "observedGeneration",
             "replicas",

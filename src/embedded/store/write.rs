@@ -212,7 +212,8 @@ impl Store {
         }
         let name = self.name_new(resource, &mut value)?;
         let seed = self.chance();
-        let mut context = Context { now: self.now(), uid, subresource: "", seed, addresses: &self.addresses };
+        let mut context =
+            Context { now: self.now(), uid, subresource: "", seed, addresses: &self.addresses, priority_classes: &[] };
         strategy::prepare_create(kind, &mut value, &mut context)?;
         let judged = strategy::judge_create(kind, &value);
         if !judged.problems.is_empty() {
@@ -298,7 +299,14 @@ impl Store {
         meta::put_meta(&mut value, "generation", generation);
         let seed = self.chance();
         let subresource = request.subresource.as_str();
-        let mut context = Context { now: self.now(), uid: old.uid(), subresource, seed, addresses: &self.addresses };
+        let mut context = Context {
+            now: self.now(),
+            uid: old.uid(),
+            subresource,
+            seed,
+            addresses: &self.addresses,
+            priority_classes: &[],
+        };
         strategy::prepare_update(kind, &mut value, &live.value, &mut context)?;
         meta::keep(&mut value, &live.value);
         if subresource.is_empty() && meta::has_generation(kind) && meta::is_new_generation(kind, &value, &live.value) {

@@ -151,7 +151,11 @@ fn ports(at: &Field) {
             }
         }
         let number = port.child("containerPort");
-        if number.int() == 0 { number.required("") } else { number.check_int(names::port_number) }
+        if number.int() == 0 {
+            number.required("")
+        } else {
+            number.check_int(names::port_number)
+        }
         if port.child("hostPort").int() != 0 {
             port.child("hostPort").check_int(names::port_number);
         }

@@ -108,7 +108,9 @@ pub fn annotations(at: &Field, spec: &Field) {
         cost.invalid("must be a 32bit integer");
     }
     for (key, profile) in at.entries() {
-        if key == "seccomp.security.alpha.kubernetes.io/pod" || key.starts_with("container.seccomp.security.alpha.kubernetes.io/") {
+        if key == "seccomp.security.alpha.kubernetes.io/pod"
+            || key.starts_with("container.seccomp.security.alpha.kubernetes.io/")
+        {
             seccomp_annotation(&at.child(key));
         }
         if let Some(name) = key.strip_prefix("container.apparmor.security.beta.kubernetes.io/") {

@@ -121,8 +121,7 @@ fn label_keys(at: &Field, lists: &[&str]) {
         }
     }
     let matched = at.child("matchLabelKeys").list();
-    let mut selected: Vec<&str> =
-        selector.child("matchLabels").entries().map(|(key, _)| key.as_str()).collect();
+    let mut selected: Vec<&str> = selector.child("matchLabels").entries().map(|(key, _)| key.as_str()).collect();
     for requirement in selector.child("matchExpressions").items() {
         let key = requirement.child("key").text();
         let place = matched.iter().rposition(|matched| matched.as_str() == Some(key));
@@ -142,7 +141,8 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 /// `spec.tolerations`
 pub fn tolerations(at: &Field) {
     for toleration in at.items() {
-        let [key, operator, value, effect] = ["key", "operator", "value", "effect"].map(|name| toleration.value.str_at(&[name]).unwrap_or_default());
+        let [key, operator, value, effect] =
+            ["key", "operator", "value", "effect"].map(|name| toleration.value.str_at(&[name]).unwrap_or_default());
         toleration.child("key").check_given(names::label_key);
         let at = toleration.child("operator");
         if key.is_empty() && operator != "Exists" {

@@ -182,9 +182,9 @@ pub fn tolerate_node_loss(pod: &mut Value) {
         return;
     }
     let mut tolerations = pod.list_at(&["spec", "tolerations"]).to_vec();
-    tolerations.extend(missing.into_iter().map(|taint| {
-        crate::value!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
-    }));
+    tolerations.extend(missing.into_iter().map(
+        |taint| crate::value!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+    ));
     pod.set_at(&["spec", "tolerations"], tolerations);
 }
 
@@ -268,7 +268,13 @@ fn fold_keys(term: &mut Value, labels: &Value) {
 }
 
 /// Puts a pod on a node, as `pods/binding` does. The error is that of the real server.
-pub fn bind(pod: &Value, node: &str, annotations: Option<&Map>, labels: Option<&Map>, now: Timestamp) -> Result<Value, Status> {
+pub fn bind(
+    pod: &Value,
+    node: &str,
+    annotations: Option<&Map>,
+    labels: Option<&Map>,
+    now: Timestamp,
+) -> Result<Value, Status> {
     let name = pod.str_at(&["metadata", "name"]).unwrap_or_default();
     let conflict = |why: String| Err(Status::conflict("", "pods/binding", name, &why));
     if pod.at(&["metadata", "deletionTimestamp"]).is_some() {

@@ -124,7 +124,8 @@ fn sysctls(spec: &Field, at: &Field) {
             name.duplicate();
         }
         let dotted = name.text().replace('/', ".");
-        let ipc = dotted == "kernel.sem" || ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|p| dotted.starts_with(p));
+        let ipc =
+            dotted == "kernel.sem" || ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|p| dotted.starts_with(p));
         if spec.child("hostNetwork").is_true() && dotted.starts_with("net.") {
             name.invalid("may not be specified when 'hostNetwork' is true");
         } else if spec.child("hostIPC").is_true() && ipc {

@@ -92,9 +92,9 @@ fn spec_changes(spec: &Field, old: &Value) {
 
 fn added_tolerations(at: &Field, old: &[Value]) {
     let but_for_time = |a: &Value, b: &Value| {
-        ["key", "operator", "value", "effect"].iter().all(|field| {
-            a.str_at(&[field]).unwrap_or_default() == b.str_at(&[field]).unwrap_or_default()
-        })
+        ["key", "operator", "value", "effect"]
+            .iter()
+            .all(|field| a.str_at(&[field]).unwrap_or_default() == b.str_at(&[field]).unwrap_or_default())
     };
     if !old.iter().all(|old| at.list().iter().any(|new| but_for_time(old, new))) {
         return at.forbidden("existing toleration can not be modified except its tolerationSeconds");
@@ -236,14 +236,12 @@ fn addresses(status: &Field, old: &Value, list: &str, single: &str) {
     if list == "hostIPs" && status.child(single).text() != first.text() {
         first.invalid("must be equal to `hostIP`");
     }
-    let before: Vec<Value> =
-        old.list_at(&["status", list]).iter().filter_map(|ip| ip.get("ip").cloned()).collect();
+    let before: Vec<Value> = old.list_at(&["status", list]).iter().filter_map(|ip| ip.get("ip").cloned()).collect();
     for ip in at.items() {
         let text = ip.child("ip").value;
         net::ip(&ip.with(text), &before);
     }
-    let families: Vec<bool> =
-        at.list().iter().map(|ip| ip.str_at(&["ip"]).unwrap_or_default().contains(':')).collect();
+    let families: Vec<bool> = at.list().iter().map(|ip| ip.str_at(&["ip"]).unwrap_or_default().contains(':')).collect();
     if families.len() > 2 || (families.len() == 2 && families[0] == families[1]) {
         at.invalid("may specify no more than one IP for each IP family");
     }
