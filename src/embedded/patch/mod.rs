@@ -7,11 +7,12 @@
 use std::fmt::Write;
 
 use super::{
-    status::{Reason, Status},
+    status::{FieldError, Reason, Status},
     store::request::PatchType,
     value::Value,
 };
 
+pub mod convert;
 pub mod json;
 pub mod merge;
 pub mod strategic;
@@ -38,6 +39,23 @@ pub fn check(kind: PatchType, body: &Value) -> Result<(), Status> {
         ),
     };
     Err(Status::bad_request(refused))
+}
+
+/// What strict field validation says about the patch itself: members that no operation has, keys that stand twice.
+pub fn strict(kind: PatchType, body: &Value, duplicates: &[String]) -> Vec<String> {
+    let prefix = if kind == PatchType::Json { "json patch " } else { "" };
+    let mut problems: Vec<String> = if kind == PatchType::Json { json::unknown_fields(body) } else { Vec::new() };
+    problems.extend(duplicates.iter().map(|path| format!("{prefix}duplicate field \"{path}\"")));
+    problems
+}
+
+/// 422: the outcome of a patch is no object of its type.
+pub fn undecodable(kind: PatchType, patch: &Value, patched: &Value, why: &str) -> Status {
+    let shown = match kind {
+        PatchType::Strategic => go_print(patch),
+        PatchType::Json | PatchType::Merge | PatchType::Apply => patched.to_json(),
+    };
+    Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)])
 }
 
 /// What Go's decoder says of a value that does not fit the type.

@@ -1,8 +1,174 @@
 //! What the tests of all three patches share.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 
-use crate::embedded::value::Value;
+use super::{check, convert, json, merge, strategic, undecodable};
+use crate::embedded::{
+    facts,
+    schema::{Empty, Schema, Shape},
+    status::Status,
+    store::request::PatchType,
+    value::{Map, Text, Value, intern},
+};
+
+struct Base {
+    schema: Option<&'static Schema>,
+    object: Value,
+}
+
+/// Every patch in the file was put to the real server; `record.py` beside it did so.
+#[test]
+fn patches_come_out_as_on_the_real_server() {
+    let mut bases: HashMap<String, Base> = HashMap::new();
+    let (mut compared, mut misses) = (0, Vec::new());
+    for line in include_str!("testdata/patches.jsonl").lines() {
+        let row = Value::from_json(line.as_bytes()).unwrap();
+        let name = row.str_at(&["base"]).unwrap().to_owned();
+        if let Some(object) = row.get("object") {
+            let kind = |key: &str| row.str_at(&[key]).unwrap();
+            let schema = facts::kind(kind("group"), "v1", kind("kind")).map(|kind| &*kind.schema);
+            bases.insert(name, Base { schema, object: object.clone() });
+            continue;
+        }
+        match outcome(&bases[&name], &row) {
+            None => {}
+            Some(Ok(())) => compared += 1,
+            Some(Err(miss)) => misses.push(format!(
+                "{} {name} {}\n{miss}",
+                row.str_at(&["type"]).unwrap(),
+                row.get("patch").unwrap_or(&Value::Null)
+            )),
+        }
+    }
+    assert!(misses.is_empty(), "{} of {compared} differ:\n{}", misses.len(), misses.join("\n"));
+    assert!(compared > 400, "only {compared} patches were compared");
+}
+
+/// Whether we answer as the real server did; nothing if it refused for reasons that are not the patch's.
+fn outcome(base: &Base, row: &Value) -> Option<Result<(), String>> {
+    let body = row.get("patch").unwrap_or(&Value::Null);
+    let how = match row.str_at(&["type"]).unwrap() {
+        "strategic" => PatchType::Strategic,
+        "merge" => PatchType::Merge,
+        _ => PatchType::Json,
+    };
+    let ours = patched(base, how, body);
+    let differs = |ours: &dyn std::fmt::Debug, theirs: &Value| Some(Err(format!("  we   {ours:?}\n  they {theirs}")));
+    match row.get("changes") {
+        Some(changes) => {
+            let theirs = changed(&base.object, changes);
+            match ours {
+                Ok(ours) if ours == theirs => Some(Ok(())),
+                ours => differs(&ours, &theirs),
+            }
+        }
+        None => {
+            let refusal = row.get("refusal").unwrap();
+            let message = refusal.str_at(&["message"]).unwrap();
+            let of_patch = message.contains(" \"\" is invalid: patch: ") || !message.contains("is invalid");
+            match ours {
+                Err(ours) if ours.message == message && row.int_at(&["code"]) == Some(ours.code.into()) => Some(Ok(())),
+                // The object as a whole is judged by others: its name, its kind, its rules.
+                Ok(_) if !of_patch || message.starts_with("the name of") || message.starts_with("the namespace of") => {
+                    None
+                }
+                Ok(_) if row.int_at(&["code"]) == Some(415) || message.contains("ObjectMeta.labels") => None,
+                ours => differs(&ours, refusal),
+            }
+        }
+    }
+}
+
+fn patched(base: &Base, how: PatchType, body: &Value) -> Result<Value, Status> {
+    check(how, body)?;
+    let schema = base.schema;
+    let patched = match (how, schema) {
+        (PatchType::Json, _) => json(&base.object, body)?,
+        (PatchType::Strategic, Some(schema)) => strategic(schema, &base.object, body)?,
+        _ => merge(&base.object, body),
+    };
+    match schema {
+        None => Ok(patched),
+        Some(schema) => match convert::mistyped(schema, &patched) {
+            Some(why) => Err(undecodable(how, body, &patched, &why)),
+            None => Ok(decoded(schema, &patched)),
+        },
+    }
+}
+
+/// Roughly what decoding into Go's type and encoding again makes of a value: what nobody knows is dropped.
+fn decoded(schema: &Schema, value: &Value) -> Value {
+    match (&schema.shape, value) {
+        (Shape::Struct(fields), Value::Map(map)) => {
+            let mut out = Map::default();
+            for (name, field) in &fields.fields {
+                let value = map.get(name).filter(|value| !value.is_null()).map(|value| decoded(&field.schema, value));
+                let empty = |value: &Value| match value {
+                    Value::List(items) => items.is_empty(),
+                    Value::Map(map) => map.is_empty() && matches!(field.schema.shape, Shape::Map { .. }),
+                    Value::Str(text) => text.is_empty(),
+                    Value::Bool(b) => !b,
+                    Value::Int(n) => *n == 0,
+                    _ => false,
+                };
+                match value {
+                    Some(value) if field.empty == Empty::Omit && empty(&value) => {}
+                    Some(value) => drop(out.insert(name.clone(), value)),
+                    None if field.empty == Empty::Show && name != "status" && name != "creationTimestamp" => {
+                        let zero = match field.schema.shape {
+                            Shape::Str => Value::from(""),
+                            Shape::Int32 | Shape::Int64 => Value::Int(0),
+                            Shape::Bool => Value::Bool(false),
+                            Shape::Struct(_) => Value::object(),
+                            _ => continue,
+                        };
+                        out.insert(name.clone(), zero);
+                    }
+                    None => {}
+                }
+            }
+            out.into()
+        }
+        (Shape::Map { values, .. }, Value::Map(map)) => {
+            let zero = |value: &Value| match (value, &values.shape) {
+                (Value::Null, Shape::Str) => Value::from(""),
+                (value, _) => decoded(values, value),
+            };
+            Value::Map(map.iter().map(|(key, value)| (key.clone(), zero(value))).collect())
+        }
+        (Shape::List { items, .. }, Value::List(list)) => Value::list(list.iter().map(|item| decoded(items, item))),
+        (_, other) => other.clone(),
+    }
+}
+
+/// The base with the recorded differences applied.
+fn changed(base: &Value, changes: &Value) -> Value {
+    let mut out = base.clone();
+    for change in changes.as_list().unwrap() {
+        let [path, new @ ..] = change.as_list().unwrap() else { panic!("{change}") };
+        put(&mut out, path.as_list().unwrap(), new.first());
+    }
+    out
+}
+
+fn put(value: &mut Value, path: &[Value], new: Option<&Value>) {
+    let Some((step, rest)) = path.split_first() else {
+        *value = new.unwrap().clone();
+        return;
+    };
+    match step.as_int() {
+        Some(at) => put(&mut value.as_list_mut().unwrap()[at as usize], rest, new),
+        None => {
+            let (map, key): (&mut Map, Text) = (value.as_map_mut().unwrap(), intern(step.as_str().unwrap()));
+            match (rest.is_empty(), new) {
+                (true, None) => drop(map.remove(&key)),
+                _ => put(map.entry(key), rest, new),
+            }
+        }
+    }
+}
 
 /// Any small value, with keys and texts that meet often, and those that mean something to a patch.
 pub fn any_value() -> impl Strategy<Value = Value> {
