@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use super::{
+    schema::Schema,
     status::{FieldError, Reason, Status},
     store::request::PatchType,
     value::Value,
@@ -49,13 +50,16 @@ pub fn strict(kind: PatchType, body: &Value, duplicates: &[String]) -> Vec<Strin
     problems
 }
 
-/// 422: the outcome of a patch is no object of its type.
-pub fn undecodable(kind: PatchType, patch: &Value, patched: &Value, why: &str) -> Status {
-    let shown = match kind {
-        PatchType::Strategic => go_print(patch),
-        PatchType::Json | PatchType::Merge | PatchType::Apply => patched.to_json(),
+/// 422: the outcome of a patch is no object of its type. `why` is what the decoder said.
+pub fn undecodable(kind: PatchType, schema: &Schema, patch: &Value, patched: &Value, why: &str) -> Status {
+    let problem = match kind {
+        PatchType::Strategic => {
+            let why = convert::mistyped(schema, patched).unwrap_or_else(|| why.to_owned());
+            FieldError::invalid("patch", go_print(patch), why)
+        }
+        PatchType::Json | PatchType::Merge | PatchType::Apply => FieldError::invalid("patch", patched.to_json(), why),
     };
-    Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)])
+    Status::invalid("", "", "", &[problem])
 }
 
 /// What Go's decoder says of a value that does not fit the type.

@@ -92,7 +92,7 @@ fn patched(base: &Base, how: PatchType, body: &Value) -> Result<Value, Status> {
     match schema {
         None => Ok(patched),
         Some(schema) => match convert::mistyped(schema, &patched) {
-            Some(why) => Err(undecodable(how, body, &patched, &why)),
+            Some(why) => Err(undecodable(how, schema, body, &patched, &why)),
             None => Ok(decoded(schema, &patched)),
         },
     }

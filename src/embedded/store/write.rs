@@ -81,10 +81,13 @@ impl Store {
         let live = present(kind, &old);
         let target = if touches_managers(how, body) { live.with_managed_fields() } else { live.value.clone() };
         let patched = apply_plain_patch(kind, how, &target, body)?;
-        let decoded = strategy::decode(kind, &patched, Some(&live.value), &request.duplicates).and_then(|decoded| {
-            Ok((decoded.value, strategy::judge(decoded.strict, request.options.field_validation)?))
+        let decoded = strategy::decode(kind, &patched, Some(&live.value), &[]).and_then(|decoded| {
+            let mut strict = patch::strict(how, body, &request.duplicates);
+            strict.extend(decoded.strict);
+            Ok((decoded.value, strategy::judge(strict, request.options.field_validation)?))
         });
-        let (mut value, warnings) = decoded.map_err(|message| bad_patch(&patched, &message))?;
+        let undecodable = |why: String| patch::undecodable(how, &kind.schema, body, &patched, &why);
+        let (mut value, warnings) = decoded.map_err(undecodable)?;
         check_name(&value, &request)?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
         strategy::default(kind, &mut value, Some(&live.value));
@@ -384,11 +387,6 @@ fn cannot_handle(kind: &Kind, message: &str) -> Status {
         kind.kind,
         kind.version.as_str()
     ))
-}
-
-fn bad_patch(patched: &Value, message: &str) -> Status {
-    let problem = FieldError::invalid("patch", patched.to_json(), message);
-    Status::invalid("", "", "", &[problem])
 }
 
 fn unsupported_patch() -> Status {
