@@ -19,7 +19,8 @@ use crate::play::{Answer, Body};
 /// The answers of one story in comparable form, one object per step.
 pub fn normalise(corpus: &str, answers: &[Answer]) -> Vec<Value> {
     let began = answers.first().map_or(Timestamp::now(), |answer| answer.time);
-    let mut names = Names { corpus, began, step: 0, ..Names::default() };
+    let prefixes = PREFIX.captures_iter(corpus).map(|found| Regex::new(&format!("({})[a-z0-9]{{5}}\\b", &found[1])).unwrap());
+    let mut names = Names { corpus, began, prefixes: prefixes.collect(), ..Names::default() };
     answers.iter().map(|answer| names.answer(answer)).collect()
 }
 
@@ -29,9 +30,13 @@ struct Names<'a> {
     began: Timestamp,
     now: Timestamp,
     step: usize,
+    /// Whether this is inside a bookmark.
+    bookmark: bool,
     uids: BTreeMap<String, String>,
     versions: BTreeMap<u64, String>,
     made_up: BTreeMap<String, String>,
+    /// What names the story asks to be made up, to recognise those of objects that never came to be.
+    prefixes: Vec<Regex>,
     addresses: BTreeMap<String, String>,
     future: BTreeMap<String, String>,
 }
@@ -43,6 +48,8 @@ impl Default for Names<'_> {
             began: Timestamp::UNIX_EPOCH,
             now: Timestamp::UNIX_EPOCH,
             step: 0,
+            bookmark: false,
+            prefixes: Vec::new(),
             uids: BTreeMap::new(),
             versions: BTreeMap::new(),
             made_up: BTreeMap::new(),
@@ -57,11 +64,15 @@ static UID: LazyLock<Regex> =
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)").unwrap());
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.96\.\d+\.\d+\b").unwrap());
-static AGE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^(\d+h)?(\d+m)?\d+s( ago)?$").unwrap());
+static PREFIX: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"generateName: ([\w-]+)").unwrap());
+static AGE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^(\d+[ydhms])+( ago)?$").unwrap());
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)(resource ?version(?: in precondition| in object meta)?: |current: |version: \d+ \()(\d+)")
-        .unwrap()
+    let before = r"resource ?version(?: in precondition| in object meta)?: |current: |version: \d+ \(|resourceversion in (?:the precondition|record) \(";
+    Regex::new(&format!("(?i)({before})(\\d+)")).unwrap()
 });
+
+/// A value that an error quotes.
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"Invalid value: ("\{(?:[^"\\]|\\.)*")"#).unwrap());
 
 impl Names<'_> {
     fn answer(&mut self, answer: &Answer) -> Value {
@@ -151,14 +162,13 @@ impl Names<'_> {
         let mut rewritten = Map::new();
         for (key, value) in fields {
             let value = match (key.as_str(), value) {
-                ("metadata", Value::Object(metadata)) => self.metadata(metadata, list),
-                ("object", Value::Object(mut object)) if bookmark => {
-                    if let Some(Value::Object(metadata)) = object.remove("metadata") {
-                        let metadata = self.metadata(metadata, true);
-                        object.insert("metadata".into(), metadata);
-                    }
-                    // Already rewritten, and rewriting is idempotent but for the versions.
-                    Value::Object(object)
+                ("columnDefinitions", Value::Array(columns)) => self.columns(columns),
+                ("metadata", Value::Object(metadata)) => self.metadata(metadata, list || self.bookmark),
+                ("object", object) if bookmark => {
+                    self.bookmark = true;
+                    let object = self.rewrite(object);
+                    self.bookmark = false;
+                    object
                 }
                 ("cells", Value::Array(cells)) => Value::Array(
                     cells
@@ -204,6 +214,16 @@ impl Names<'_> {
         Value::Object(rewritten)
     }
 
+    /// The server's own descriptions of columns are prose, which the embedded cluster writes for itself.
+    fn columns(&mut self, mut columns: Vec<Value>) -> Value {
+        for column in columns.iter_mut().filter_map(Value::as_object_mut) {
+            column.retain(|key, value| {
+                key != "description" || value.as_str().is_some_and(|text| !text.is_empty() && self.corpus.contains(text))
+            });
+        }
+        self.rewrite(Value::Array(columns))
+    }
+
     fn address(&mut self, address: &str, kind: &str) -> String {
         let next = format!("{kind}{}", self.addresses.len() + 1);
         self.addresses.entry(address.to_string()).or_insert(next).clone()
@@ -215,6 +235,15 @@ impl Names<'_> {
             if text.contains(name.as_str()) {
                 text = text.replace(name.as_str(), mark);
             }
+        }
+        for prefix in &self.prefixes {
+            if prefix.is_match(&text) {
+                text = prefix.replace_all(&text, "$1{never}").into_owned();
+            }
+        }
+        if QUOTED.is_match(&text) {
+            let replaced = QUOTED.replace_all(&text, |found: &Captures| format!("Invalid value: {}", self.quoted(&found[1])));
+            text = replaced.into_owned();
         }
         if UID.is_match(&text) {
             text = UID.replace_all(&text, |found: &Captures| self.uid(&found[0])).into_owned();
@@ -230,7 +259,7 @@ impl Names<'_> {
         }
         if VERSION.is_match(&text) {
             let replaced = VERSION.replace_all(&text, |found: &Captures| {
-                if found[1].starts_with("current") || found[1].ends_with('(') {
+                if found[1].starts_with("current") || found[1].starts_with("version") {
                     return format!("{}now", &found[1]);
                 }
                 let known = found[2].parse().ok().and_then(|version: u64| self.versions.get(&version));
@@ -239,6 +268,12 @@ impl Names<'_> {
             text = replaced.into_owned();
         }
         text
+    }
+
+    /// A whole object quoted in a message: its fields stand in the order of some Go struct or map, which is no promise.
+    fn quoted(&mut self, quoted: &str) -> String {
+        let object = serde_json::from_str::<String>(quoted).ok().and_then(|text| serde_json::from_str(&text).ok());
+        object.map_or_else(|| quoted.to_string(), |object: Value| json!(self.rewrite(object).to_string()).to_string())
     }
 
     fn uid(&mut self, uid: &str) -> String {
@@ -259,7 +294,7 @@ impl Names<'_> {
             return known.clone();
         }
         let ahead = time.as_second() - self.now.as_second();
-        if time.as_second() < self.began.as_second() - 5 || ahead > 86_400 {
+        if time.as_second() < self.began.as_second() - 86_400 || ahead > 86_400 {
             return text.to_string();
         }
         if ahead <= 3 {

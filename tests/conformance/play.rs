@@ -127,7 +127,8 @@ impl Stage<'_> {
             Some(other) => Some(other.to_string()),
             None => implied.map(str::to_string).or(body.as_ref().map(|_| "application/json".to_string())),
         };
-        let accept = step.accept.as_deref().map(|accept| match accept {
+        let accept = step.accept.as_ref().map(|accept| fill(accept, &self.words));
+        let accept = accept.as_deref().map(|accept| match accept {
             "table" => "application/json;as=Table;v=v1;g=meta.k8s.io",
             "partial" => "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
             "partial-list" => "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
@@ -205,7 +206,8 @@ fn choose(body: &mut Value, pick: &Pick) {
     let stays = |name: &str| pick.of.iter().any(|of| of == name);
     match (body.pointer_mut(&pick.at), &pick.by) {
         (Some(Value::Array(items)), Some(by)) => {
-            items.retain(|item| item.get(by).and_then(Value::as_str).is_some_and(stays));
+            let name = |item: &Value| if by.starts_with('/') { item.pointer(by).cloned() } else { item.get(by).cloned() };
+            items.retain(|item| name(item).as_ref().and_then(Value::as_str).is_some_and(stays));
         }
         (Some(Value::Object(fields)), None) => fields.retain(|key, _| stays(key)),
         _ => {}
