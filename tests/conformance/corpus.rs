@@ -127,7 +127,8 @@ pub fn stories(folder: &Path) -> Vec<Story> {
 fn story(path: &Path) -> Story {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let yaml_1_2 = serde_saphyr::options! { strict_booleans: true };
-    let file: File = serde_saphyr::from_str_with_options(&text, yaml_1_2).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let file: File = serde_saphyr::from_str_with_options(&text, yaml_1_2)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     for (number, step) in file.steps.iter().enumerate() {
         assert!(
             step.request.is_some() != step.read.is_some(),

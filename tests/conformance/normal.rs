@@ -19,7 +19,8 @@ use crate::play::{Answer, Body};
 /// The answers of one story in comparable form, one object per step.
 pub fn normalise(corpus: &str, answers: &[Answer]) -> Vec<Value> {
     let began = answers.first().map_or(Timestamp::now(), |answer| answer.time);
-    let prefixes = PREFIX.captures_iter(corpus).map(|found| Regex::new(&format!("({})[a-z0-9]{{5}}\\b", &found[1])).unwrap());
+    let prefixes =
+        PREFIX.captures_iter(corpus).map(|found| Regex::new(&format!("({})[a-z0-9]{{5}}\\b", &found[1])).unwrap());
     let mut names = Names { corpus, began, prefixes: prefixes.collect(), ..Names::default() };
     answers.iter().map(|answer| names.answer(answer)).collect()
 }
@@ -218,7 +219,8 @@ impl Names<'_> {
     fn columns(&mut self, mut columns: Vec<Value>) -> Value {
         for column in columns.iter_mut().filter_map(Value::as_object_mut) {
             column.retain(|key, value| {
-                key != "description" || value.as_str().is_some_and(|text| !text.is_empty() && self.corpus.contains(text))
+                key != "description"
+                    || value.as_str().is_some_and(|text| !text.is_empty() && self.corpus.contains(text))
             });
         }
         self.rewrite(Value::Array(columns))
@@ -242,7 +244,8 @@ impl Names<'_> {
             }
         }
         if QUOTED.is_match(&text) {
-            let replaced = QUOTED.replace_all(&text, |found: &Captures| format!("Invalid value: {}", self.quoted(&found[1])));
+            let replaced =
+                QUOTED.replace_all(&text, |found: &Captures| format!("Invalid value: {}", self.quoted(&found[1])));
             text = replaced.into_owned();
         }
         if UID.is_match(&text) {

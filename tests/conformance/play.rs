@@ -206,7 +206,8 @@ fn choose(body: &mut Value, pick: &Pick) {
     let stays = |name: &str| pick.of.iter().any(|of| of == name);
     match (body.pointer_mut(&pick.at), &pick.by) {
         (Some(Value::Array(items)), Some(by)) => {
-            let name = |item: &Value| if by.starts_with('/') { item.pointer(by).cloned() } else { item.get(by).cloned() };
+            let name =
+                |item: &Value| if by.starts_with('/') { item.pointer(by).cloned() } else { item.get(by).cloned() };
             items.retain(|item| name(item).as_ref().and_then(Value::as_str).is_some_and(stays));
         }
         (Some(Value::Object(fields)), None) => fields.retain(|key, _| stays(key)),
