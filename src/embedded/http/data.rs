@@ -163,6 +163,11 @@ impl Data {
         Ok(file)
     }
 
+    /// The file, if it holds anything that is not on the disk yet: for whoever forces it there without holding it up.
+    pub fn unsynced(&mut self) -> Option<File> {
+        std::mem::take(&mut self.dirty).then(|| self.file.try_clone().ok()).flatten()
+    }
+
     /// Forces to the disk what is not there yet.
     pub fn sync(&mut self) -> Result<(), Error> {
         if std::mem::take(&mut self.dirty) {

@@ -13,3 +13,6 @@ pub mod query;
 pub mod render;
 pub mod review;
 pub mod server;
+pub mod service;
+pub mod watch;
+pub mod world;
