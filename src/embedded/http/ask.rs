@@ -125,7 +125,7 @@ pub fn ask(
         }
         Action::Create => {
             let form = form()?;
-            let encoding = body::Encoding::of(&headers.content_type)?;
+            let encoding = body::Encoding::of(&headers.content_type, custom)?;
             let bytes = received?;
             request.verb = Verb::Create;
             request.options = query::write(query, Write::Create)?;
@@ -140,7 +140,7 @@ pub fn ask(
             let bytes = received?;
             request.verb = Verb::Update;
             request.options = query::write(query, Write::Update)?;
-            let encoding = body::Encoding::of(&headers.content_type)?;
+            let encoding = body::Encoding::of(&headers.content_type, custom)?;
             take_object(&mut request, catalog, target, encoding, &bytes)?;
             form
         }
@@ -229,7 +229,7 @@ fn delete_options(query: &Query, headers: &Headers, bytes: &[u8]) -> Result<(Opt
     if bytes.is_empty() {
         return query::delete(query);
     }
-    let encoding = body::Encoding::of(&headers.content_type)?;
+    let encoding = body::Encoding::of(&headers.content_type, false)?;
     query::delete_options(body::delete_options(encoding, bytes)?)
 }
 

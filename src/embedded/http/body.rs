@@ -1,6 +1,6 @@
 //! Request bodies: JSON or YAML to a value, refused in the real server's words when they are not what the path says.
 
-use super::gojson::syntax_error;
+use super::{gojson::syntax_error, protobuf};
 use crate::embedded::{
     discovery::Catalog,
     kind::{Kind, Subresource},
@@ -32,18 +32,19 @@ pub struct Body {
 pub enum Encoding {
     Json,
     Yaml,
+    Protobuf,
 }
 
 impl Encoding {
-    /// The encoding a `Content-Type` names; JSON if there is none.
-    pub fn of(content_type: &str) -> Result<Encoding, Status> {
+    /// The encoding a `Content-Type` names; JSON if there is none. Custom resources have no protobuf, though the real
+    /// server lists it for them, too.
+    pub fn of(content_type: &str, custom: bool) -> Result<Encoding, Status> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match media_type.as_str() {
             "" | "application/json" => Ok(Encoding::Json),
             "application/yaml" => Ok(Encoding::Yaml),
-            // The real server takes protobuf for built-in kinds; here it is said plainly that only these two are.
-            "application/vnd.kubernetes.protobuf" => Err(unsupported(&["application/json", "application/yaml"])),
-            _ => Err(unsupported(&["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"])),
+            protobuf::MEDIA_TYPE if !custom => Ok(Encoding::Protobuf),
+            _ => Err(unsupported(&["application/json", "application/yaml", protobuf::MEDIA_TYPE])),
         }
     }
 }
@@ -116,6 +117,14 @@ fn yaml(bytes: &[u8]) -> Result<Body, String> {
         format!("yaml: {line}{}", text.split(" at line ").next().unwrap_or_default())
     })?;
     Ok(Body { value: integral(documents.into_iter().next().unwrap_or_default()), duplicates: Vec::new() })
+}
+
+fn read(encoding: Encoding, bytes: &[u8]) -> Result<Body, String> {
+    match encoding {
+        Encoding::Json => json(bytes).map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
+        Encoding::Yaml => yaml(bytes),
+        Encoding::Protobuf => Ok(Body { value: protobuf::decode(bytes)?, duplicates: Vec::new() }),
+    }
 }
 
 /// Turns integral floats into integers, as Go's YAML does on its way through JSON (`1e3`, `08`).
@@ -208,11 +217,7 @@ pub fn object(
         let summary = summary(bytes);
         Status::bad_request(format!("the object provided is unrecognized (must be of type {name}): {why} ({summary})"))
     };
-    let read = match encoding {
-        Encoding::Json => json(bytes).map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
-        Encoding::Yaml => yaml(bytes),
-    };
-    let mut body = read.map_err(unrecognized)?;
+    let mut body = read(encoding, bytes).map_err(unrecognized)?;
     let named = Named::of(&body.value).map_err(unrecognized)?;
     let custom = kind.custom().is_some() && group == kind.group;
     if custom && named.kind.is_empty() {
@@ -359,11 +364,7 @@ fn apply(bytes: &[u8]) -> Result<Body, Status> {
 
 /// Reads `DeleteOptions`.
 pub fn delete_options(encoding: Encoding, bytes: &[u8]) -> Result<Value, Status> {
-    let read = match encoding {
-        Encoding::Json => json(bytes).map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
-        Encoding::Yaml => yaml(bytes),
-    };
-    let body = read.map_err(Status::bad_request)?.value;
+    let body = read(encoding, bytes).map_err(Status::bad_request)?.value;
     let named = Named::of(&body).map_err(Status::bad_request)?;
     if !matches!(named.kind, "" | "DeleteOptions") {
         let known = format!("no kind {:?} is registered for version {:?}", named.kind, named.api_version());
@@ -556,11 +557,11 @@ mod tests {
 
     #[test]
     fn content_types_name_the_encoding() {
-        assert_eq!(Encoding::of(""), Ok(Encoding::Json));
-        assert_eq!(Encoding::of("application/json; charset=utf-8"), Ok(Encoding::Json));
-        assert_eq!(Encoding::of("application/yaml"), Ok(Encoding::Yaml));
+        assert_eq!(Encoding::of("", false), Ok(Encoding::Json));
+        assert_eq!(Encoding::of("application/json; charset=utf-8", true), Ok(Encoding::Json));
+        assert_eq!(Encoding::of("application/yaml", true), Ok(Encoding::Yaml));
         assert_eq!(
-            message(Encoding::of("text/plain")),
+            message(Encoding::of(protobuf::MEDIA_TYPE, true)),
             "415 the body of the request was in an unknown format - accepted media types include: application/json, \
              application/yaml, application/vnd.kubernetes.protobuf"
         );

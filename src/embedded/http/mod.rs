@@ -9,6 +9,7 @@ pub mod body;
 pub mod data;
 pub mod gojson;
 pub mod path;
+pub mod protobuf;
 pub mod query;
 pub mod render;
 pub mod review;
