@@ -517,3 +517,114 @@ fn zip<'a>(a: &'a [Entry], b: &'a [Entry], mut visit: impl FnMut(Pair<'a>)) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn element() -> impl Strategy<Value = PathElement> {
+        let scalar = || {
+            prop_oneof![
+                (-2i64..3).prop_map(Value::Int),
+                "[ab<]{0,2}".prop_map(Value::from),
+                any::<bool>().prop_map(Value::Bool),
+                Just(Value::Float(1.5)),
+            ]
+        };
+        prop_oneof![
+            4 => "[abc]{1,2}".prop_map(|name| PathElement::field(&name)),
+            2 => (scalar(), proptest::option::of(scalar())).prop_map(|(a, b)| {
+                PathElement::key([(intern("a"), Some(a)), (intern("b"), b)].into_iter().filter_map(|(k, v)| Some((k, v?))).collect())
+            }),
+            1 => scalar().prop_map(PathElement::Value),
+            1 => (0i64..3).prop_map(PathElement::Index),
+        ]
+    }
+
+    fn set() -> impl Strategy<Value = Set> {
+        proptest::collection::vec(proptest::collection::vec(element(), 1..4), 0..12).prop_map(Set::of)
+    }
+
+    fn paths(set: &Set) -> Vec<Path> {
+        let mut out = Vec::new();
+        set.each(&mut |path| out.push(path.to_vec()));
+        out.sort();
+        out
+    }
+
+    /// Paths of a set that satisfy `keep`, by brute force.
+    fn filtered(set: &Set, keep: impl Fn(&[PathElement]) -> bool) -> Vec<Path> {
+        paths(set).into_iter().filter(|path| keep(path)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn set_algebra_is_that_of_sets_of_paths(a in set(), b in set()) {
+            let mut either = paths(&a);
+            either.extend(paths(&b));
+            either.sort();
+            either.dedup();
+            prop_assert_eq!(paths(&a.union(&b)), either);
+            prop_assert_eq!(paths(&a.intersection(&b)), filtered(&a, |path| b.has(path)));
+            prop_assert_eq!(paths(&a.difference(&b)), filtered(&a, |path| !b.has(path)));
+            let outside = |path: &[PathElement]| (1..=path.len()).all(|n| !b.has(&path[..n]));
+            prop_assert_eq!(paths(&a.recursive_difference(&b)), filtered(&a, outside));
+            prop_assert_eq!(a.union(&b).len(), paths(&a.union(&b)).len());
+        }
+
+        #[test]
+        fn sets_are_equal_however_they_were_made(a in set(), b in set()) {
+            prop_assert_eq!(a.union(&b), b.union(&a));
+            prop_assert_eq!(a.intersection(&b), b.intersection(&a));
+            prop_assert_eq!(&a.difference(&b).union(&a.intersection(&b)), &a);
+            prop_assert_eq!(Set::of(paths(&a)), a.clone());
+            prop_assert!(a.difference(&a).is_empty());
+            prop_assert!(a.union(&a.intersection(&b)).is(&a), "nothing new, so nothing copied");
+        }
+
+        #[test]
+        fn fields_v1_round_trips(a in set()) {
+            let wire = a.to_value();
+            prop_assert_eq!(Set::parse(&wire).unwrap(), a.clone());
+            prop_assert_eq!(serde_json::from_str::<Value>(&serde_json::to_string(&a).unwrap()).unwrap(), wire);
+        }
+    }
+
+    #[test]
+    fn fields_v1_reads_and_writes_as_upstream() {
+        let rows = [
+            (r#"{"f:a":{}}"#, r#"{"f:a":{}}"#),
+            (r#"{"f:b":{},"f:a":{"f:c":{},".":{}}}"#, r#"{"f:a":{".":{},"f:c":{}},"f:b":{}}"#),
+            (
+                r#"{"v:\"b\"":{},"i:1":{},"k:{\"port\":80,\"name\":\"x\"}":{},"v:1":{},"f:z":{}}"#,
+                r#"{"f:z":{},"k:{\"name\":\"x\",\"port\":80}":{},"v:1":{},"v:\"b\"":{},"i:1":{}}"#,
+            ),
+            (r#"{"f:a":{"q:unknown":{}}}"#, r#"{"f:a":{}}"#),
+            (r#"{"f:a":null,".":{}}"#, r#"{"f:a":{}}"#),
+            (r#"{"v:\"<\"":{}}"#, r#"{"v:\"\\u003c\"":{}}"#),
+        ];
+        for (wire, written) in rows {
+            let set = Set::parse(&Value::from_json(wire.as_bytes()).unwrap()).unwrap();
+            assert_eq!(serde_json::to_string(&set).unwrap(), written, "{wire}");
+        }
+        for wire in [r#"{"f":{}}"#, r#"{"f-a":{}}"#, r#"{"i:x":{}}"#, r#"{"v:{":{}}"#, r#"{"k:[]":{}}"#, r#"{"f:a":1}"#] {
+            assert!(Set::parse(&Value::from_json(wire.as_bytes()).unwrap()).is_err(), "{wire}");
+        }
+    }
+
+    #[test]
+    fn paths_print_as_in_conflicts() {
+        let wire = crate::value!({"f:a": {".": {}, "k:{\"n\":\"x\\\"y\",\"p\":1}": {"f:b": {}}, "v:true": {}, "i:3": {}}});
+        let mut lines = Vec::new();
+        Set::parse(&wire).unwrap().each(&mut |path| lines.push(path.iter().map(ToString::to_string).collect::<String>()));
+        assert_eq!(lines, [".a", ".a[=true]", ".a[3]", ".a[n=\"x\\\"y\",p=1].b"]);
+    }
+
+    #[test]
+    fn a_branch_is_small() {
+        assert_eq!(size_of::<PathElement>(), 16);
+        assert_eq!(size_of::<Entry>(), 32);
+    }
+}

@@ -13,6 +13,8 @@ pub mod fieldpath;
 mod last_applied;
 mod managers;
 pub mod reset;
+#[cfg(test)]
+mod replay;
 mod scale;
 pub mod typed;
 pub mod types;
