@@ -11,8 +11,8 @@ use super::{
 use crate::embedded::{
     kind::Kind,
     object::Object,
-    status::Status,
-    value::{Value, intern},
+    status::{Reason, Status},
+    value::{Text, Value, intern},
 };
 
 /// Who owns what of the parent after a write of its `/scale` that is no apply. `old` and `new` are the Scale objects.
@@ -36,7 +36,19 @@ pub fn apply_scale(
     force: bool,
 ) -> Result<(Value, Managers), Status> {
     let parents = Parents::of(kind, parent);
-    let (scale, after) = scope().apply(&shown(live), patch, parents.as_scale(), who, force)?;
+    let live = shown(live);
+    let (scale, after) = scope().apply(&live, patch, parents.as_scale(), who, force)?;
+    if kind.custom().is_some() && !scale.is(&live) {
+        // Upstream knows how to turn the merged Scale back only into versions of the custom resource.
+        let meta = |key| patch.str_at(&["metadata", key]).unwrap_or_default();
+        let message = format!(
+            "failed to convert new object ({}/{}; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to \
+             an invalid group/version: autoscaling/v1",
+            meta("namespace"),
+            meta("name")
+        );
+        return Err(Status::new(500, Reason::Unknown, message));
+    }
     Ok((scale, parents.after(after)))
 }
 
@@ -65,8 +77,8 @@ fn shown(scale: &Value) -> Value {
 /// The owners of an object with a `/scale`.
 struct Parents {
     owners: Vec<Owner>,
-    group: crate::embedded::value::Text,
-    api_version: crate::embedded::value::Text,
+    group: Text,
+    api_version: Text,
     replicas: Path,
 }
 

@@ -384,8 +384,12 @@ fn structure<const N: usize>(fields: [(&str, Schema); N]) -> Schema {
 pub(super) fn zero(schema: &Schema) -> Value {
     match &schema.shape {
         Shape::Struct(fields) => {
-            let shown = fields.fields.iter().filter(|(_, field)| field.empty == Empty::Show);
-            Value::Map(shown.map(|(name, field)| (name.clone(), zero(&field.schema))).collect())
+            let shown = fields.fields.iter().filter_map(|(name, field)| match field.empty {
+                Empty::Show => Some((name.clone(), zero(&field.schema))),
+                Empty::Null => Some((name.clone(), Value::Null)),
+                Empty::Keep | Empty::Omit => None,
+            });
+            Value::Map(shown.collect())
         }
         Shape::Str => EMPTY.clone(),
         Shape::Int32 | Shape::Int64 | Shape::Number | Shape::IntOrString => ZERO.clone(),
