@@ -153,7 +153,7 @@ pub(super) fn compare_values(a: &Value, b: &Value) -> Ordering {
         }
         (Value::Str(a), Value::Str(b)) => a.cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-        (Value::List(a), Value::List(b)) => compare_lists(a.iter(), b.iter(), |a, b| compare_values(a, b)),
+        (Value::List(a), Value::List(b)) => compare_lists(a.iter(), b.iter(), compare_values),
         (Value::Map(a), Value::Map(b)) => {
             compare_lists(a.iter(), b.iter(), |a, b| a.0.cmp(b.0).then_with(|| compare_values(a.1, b.1)))
         }
@@ -609,16 +609,20 @@ mod tests {
             let set = Set::parse(&Value::from_json(wire.as_bytes()).unwrap()).unwrap();
             assert_eq!(serde_json::to_string(&set).unwrap(), written, "{wire}");
         }
-        for wire in [r#"{"f":{}}"#, r#"{"f-a":{}}"#, r#"{"i:x":{}}"#, r#"{"v:{":{}}"#, r#"{"k:[]":{}}"#, r#"{"f:a":1}"#] {
+        for wire in [r#"{"f":{}}"#, r#"{"f-a":{}}"#, r#"{"i:x":{}}"#, r#"{"v:{":{}}"#, r#"{"k:[]":{}}"#, r#"{"f:a":1}"#]
+        {
             assert!(Set::parse(&Value::from_json(wire.as_bytes()).unwrap()).is_err(), "{wire}");
         }
     }
 
     #[test]
     fn paths_print_as_in_conflicts() {
-        let wire = crate::value!({"f:a": {".": {}, "k:{\"n\":\"x\\\"y\",\"p\":1}": {"f:b": {}}, "v:true": {}, "i:3": {}}});
+        let wire =
+            crate::value!({"f:a": {".": {}, "k:{\"n\":\"x\\\"y\",\"p\":1}": {"f:b": {}}, "v:true": {}, "i:3": {}}});
         let mut lines = Vec::new();
-        Set::parse(&wire).unwrap().each(&mut |path| lines.push(path.iter().map(ToString::to_string).collect::<String>()));
+        Set::parse(&wire)
+            .unwrap()
+            .each(&mut |path| lines.push(path.iter().map(ToString::to_string).collect::<String>()));
         assert_eq!(lines, [".a", ".a[=true]", ".a[3]", ".a[n=\"x\\\"y\",p=1].b"]);
     }
 

@@ -4,17 +4,19 @@
 //! a write to `/scale`, no time on an entry whose apply changed nothing). Objects and owners go in, objects and owners
 //! come out; decoding, defaulting and storing are the store's. Never drops what it does not understand of an object.
 //!
-//! - [`fieldpath`]: sets of paths and `FieldsV1`.
+//! - [`fieldpath`][]: sets of paths and `FieldsV1`.
 //! - [`types`], [`typed`], [`validate`]: objects along their schema.
-//! - [`Managers`]: `metadata.managedFields`.
+//! - [`Managers`][]: `metadata.managedFields`.
 //! - [`updated`], [`apply`]: what a write does to them. [`scaled`], [`apply_scale`]: the same through `/scale`.
 
 pub mod fieldpath;
 mod last_applied;
+#[cfg(test)]
+mod laws;
 mod managers;
-pub mod reset;
 #[cfg(test)]
 mod replay;
+pub mod reset;
 mod scale;
 pub mod typed;
 pub mod types;

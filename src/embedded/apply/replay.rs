@@ -132,7 +132,9 @@ impl Step<'_> {
         }
         let mut new = match (self.text("do"), &self.live) {
             // The server resets what the door does not let through only after it has looked at who owns it.
-            ("merge", Some(live)) if self.kind.custom().is_some() => patch::merge(&live.value, self.step.get("body").unwrap()),
+            ("merge", Some(live)) if self.kind.custom().is_some() => {
+                patch::merge(&live.value, self.step.get("body").unwrap())
+            }
             _ => answer.clone(),
         };
         new.remove_at(&["metadata", "managedFields"]);

@@ -252,7 +252,7 @@ impl<'a> Items<'a> {
     }
 
     fn all(&self, key: &[Option<&Value>]) -> impl Iterator<Item = &'a Value> {
-        (0..self.keys.len()).filter(move |i| self.keys.at(*i) == key).map(|i| &self.list[i])
+        self.keys.all(key).map(|i| &self.list[i])
     }
 }
 

@@ -290,11 +290,6 @@ impl<'a> Keys<'a> {
         &self.flat[i * self.stride..(i + 1) * self.stride]
     }
 
-    /// How many items there are.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     /// The first item with this key.
     pub fn find(&self, key: &[Option<&Value>]) -> Option<usize> {
         if self.order.is_empty() {
@@ -305,10 +300,15 @@ impl<'a> Keys<'a> {
         (self.at(at) == key).then_some(at)
     }
 
+    /// All items with this key.
+    pub fn all(&self, key: &[Option<&Value>]) -> impl Iterator<Item = usize> {
+        (0..self.len).filter(move |i| self.at(*i) == key)
+    }
+
     /// How many items have this key.
     pub fn count(&self, key: &[Option<&Value>]) -> usize {
         if self.order.is_empty() {
-            return (0..self.len).filter(|i| self.at(*i) == key).count();
+            return self.all(key).count();
         }
         let first = self.order.partition_point(|i| compare_keys(self.at(*i as usize), key).is_lt());
         self.order[first..].iter().take_while(|i| self.at(**i as usize) == key).count()
