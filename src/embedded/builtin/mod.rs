@@ -23,6 +23,8 @@ mod networking;
 pub mod pod;
 mod policy;
 mod rbac;
+#[cfg(test)]
+mod recorded;
 mod resource;
 mod service;
 mod storage;
