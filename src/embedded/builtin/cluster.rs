@@ -70,19 +70,35 @@ pub fn validate_namespace_status(namespace: &Field) {
     }
 }
 
-/// A Node, new or changed; `old` also on a write to its status.
+/// A Node, new or changed.
 pub fn validate_node(node: &Field, old: Option<&Value>) {
-    let (spec, status, metadata) = (node.child("spec"), node.child("status"), node.child("metadata"));
-    if old.is_none() {
-        pod::taints(&metadata.child("taints").with(spec.child("taints").value));
+    node_taints(node);
+    node_amounts(node);
+    if let Some(old) = old {
+        validate_node_update(node, old);
     }
+}
+
+fn node_taints(node: &Field) {
+    // Upstream blames the metadata.
+    let (spec, metadata) = (node.child("spec"), node.child("metadata"));
+    pod::taints(&metadata.child("taints").with(spec.child("taints").value));
+}
+
+fn node_amounts(node: &Field) {
+    let status = node.child("status");
     for list in ["capacity", "allocatable"] {
         let list = status.child(list);
         for (name, amount) in list.value.as_map().map(|map| map.iter()).into_iter().flatten() {
             resource::quantity(&list.child(name).with(amount), name);
         }
     }
-    let Some(old) = old else { return };
+}
+
+/// What holds for changes to a Node or to its status.
+pub fn validate_node_update(node: &Field, old: &Value) {
+    let (spec, status) = (node.child("spec"), node.child("status"));
+    node_amounts(node);
     let addresses = status.child("addresses");
     for (i, address) in addresses.items().enumerate() {
         if addresses.list()[..i].contains(address.value) {
@@ -98,7 +114,7 @@ pub fn validate_node(node: &Field, old: Option<&Value>) {
     if !provider.is_empty() && provider != spec.child("providerID").text() {
         spec.child("providerID").forbidden("node updates may not change providerID except from \"\" to valid");
     }
-    pod::taints(&metadata.child("taints").with(spec.child("taints").value));
+    node_taints(node);
 }
 
 const SCOPES: [&str; 7] = [

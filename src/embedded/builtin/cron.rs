@@ -41,30 +41,37 @@ fn descriptor(spec: &str) -> Option<String> {
     match spec {
         "@yearly" | "@annually" | "@monthly" | "@weekly" | "@daily" | "@midnight" | "@hourly" => None,
         _ => match spec.strip_prefix("@every ") {
-            Some(every) if is_duration(every) => None,
-            Some(every) => Some(format!("failed to parse duration {spec}: time: invalid duration {every:?}")),
+            Some(every) => duration_problem(every).map(|why| format!("failed to parse duration {spec}: time: {why}")),
             None => Some(format!("unrecognized descriptor: {spec}")),
         },
     }
 }
 
-/// Whether this is a Go duration such as `1h30m`.
-fn is_duration(text: &str) -> bool {
+/// What is wrong with a Go duration such as `1h30m`.
+fn duration_problem(text: &str) -> Option<String> {
+    let invalid = || Some(format!("invalid duration {text:?}"));
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
-        return true;
+        return None;
+    }
+    if rest.is_empty() {
+        return invalid();
     }
     while !rest.is_empty() {
         let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        if number == 0 || &rest[..number] == "." {
-            return false;
+        if number == 0 || &rest[..number] == "." || rest[..number].matches('.').count() > 1 {
+            return invalid();
         }
         rest = &rest[number..];
-        let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-        let Some(unit) = units.iter().find(|unit| rest.starts_with(**unit)) else { return false };
+        let unit = &rest[..rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len())];
+        match unit {
+            "" => return Some(format!("missing unit in duration {text:?}")),
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => {}
+            _ => return Some(format!("unknown unit {unit:?} in duration {text:?}")),
+        }
         rest = &rest[unit.len()..];
     }
-    !text.is_empty()
+    None
 }
 
 fn range(expression: &str, bounds: &Bounds) -> Result<(), String> {
@@ -149,6 +156,9 @@ mod tests {
             ("5-1 * * * *", Some("beginning of range (5) beyond end of range (1): 5-1")),
             ("*/0 * * * *", Some("step of range should be a positive number: */0")),
             ("@sometimes", Some("unrecognized descriptor: @sometimes")),
+            ("@every x", Some("failed to parse duration @every x: time: invalid duration \"x\"")),
+            ("@every 5", Some("failed to parse duration @every 5: time: missing unit in duration \"5\"")),
+            ("@every 1x", Some("failed to parse duration @every 1x: time: unknown unit \"x\" in duration \"1x\"")),
         ];
         for (schedule, wrong) in rows {
             assert_eq!(problem(schedule).as_deref(), wrong, "{schedule}");

@@ -54,7 +54,7 @@ fn object(name: &str, value: &Value, parent: &Value) -> Go {
     let members = STRUCTS.get(name).map(Vec::as_slice).unwrap_or_default();
     let given = |member: &Member| match member.json.strip_prefix('^') {
         Some(field) => parent.get(field),
-        None => value.get(member.json),
+        None => member.json.split('.').try_fold(value, |value, field| value.get(field)),
     };
     let shown = members.iter().filter_map(|member| {
         let given = given(member);

@@ -9,9 +9,23 @@ const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 /// A new Job chooses its pods by its own uid, unless it says that it brings its selector.
 pub fn prepare_create(job: &mut Value, context: &Context<'_>) {
     job.set_at(&["status"], Value::object());
-    if job.at(&["spec", "manualSelector"]) == Some(&Value::Bool(true)) {
-        return;
+    // Labels that the defaults took over from the template are one map with the template's, upstream and here.
+    let template_labels = ["spec", "template", "metadata", "labels"];
+    let shared = match (job.at(&["metadata", "labels"]), job.at(&template_labels)) {
+        (Some(own), Some(template)) => own.is(template),
+        (own, _) => own.is_none(),
+    };
+    if job.at(&["spec", "manualSelector"]) != Some(&Value::Bool(true)) {
+        generate_selector(job, context);
     }
+    if shared {
+        if let Some(labels) = job.at(&template_labels).cloned() {
+            job.set_at(&["metadata", "labels"], labels);
+        }
+    }
+}
+
+fn generate_selector(job: &mut Value, context: &Context<'_>) {
     let name = job.at(&["metadata", "name"]).cloned().unwrap_or_default();
     let uid = Value::Str(context.uid.clone());
     let labels = NAME_LABELS.map(|label| (label, &name)).into_iter().chain(UID_LABELS.map(|label| (label, &uid)));
@@ -29,9 +43,14 @@ pub fn prepare_create(job: &mut Value, context: &Context<'_>) {
 
 /// A new Job.
 pub fn validate_create(job: &Field) {
+    whole(job, None);
+}
+
+/// What holds for any Job, new or changed; `old` is the spec before.
+fn whole(job: &Field, old: Option<&Value>) {
     generated_selector(job);
     let spec = job.child("spec");
-    job_spec(&spec, None);
+    job_spec(&spec, old);
     selected(&spec);
     let metadata = job.child("metadata");
     let name = metadata.child("name");
@@ -319,7 +338,8 @@ pub fn validate_update(job: &Field, old: &Value) {
     if spec.value.is(before) {
         return;
     }
-    job_spec(&spec, Some(before));
+    whole(job, Some(before));
+    job_spec(&spec, Some(before)); // upstream judges a changed spec twice
     selected(&spec);
     let completions = spec.child("completions");
     if spec.child("completionMode").text() != "Indexed" {

@@ -7,6 +7,7 @@
 //! no manager.
 
 pub mod addresses;
+mod admission;
 mod autoscaling;
 mod cluster;
 mod config;
@@ -44,7 +45,6 @@ use super::{
 use field::{Field, judge};
 
 /// What preparing an object may need to know beside the object.
-#[derive(Debug)]
 pub struct Context<'a> {
     /// The time of the request.
     pub now: Timestamp,
@@ -56,8 +56,8 @@ pub struct Context<'a> {
     pub seed: u64,
     /// What the Services of the cluster hold.
     pub addresses: &'a Addresses,
-    /// The PriorityClasses of the cluster, for new pods.
-    pub priority_classes: &'a [Value],
+    /// All objects of a cluster-scoped resource, by group and plural: the classes that admission looks up.
+    pub look: &'a dyn Fn(&str, &str) -> Vec<Value>,
 }
 
 /// Makes an object that a client wants to create what the server stores: status reset, fields the server owns filled in.
@@ -76,12 +76,38 @@ pub fn prepare_create(kind: &Kind, value: &mut Value, context: &mut Context<'_>)
             if let Some(status) = empty_status(group, name, &kind.version) {
                 value.set_at(&["status"], status);
             }
-            if name == "DaemonSet" {
-                workload::prepare_daemon_set(value);
+            match (group, name) {
+                ("apps", "DaemonSet") => workload::prepare_daemon_set(value),
+                ("networking.k8s.io", "Ingress") => admission::default_ingress_class(value, context),
+                ("scheduling.k8s.io", "PriorityClass") => admission::only_default(value, context)?,
+                _ => {}
             }
         }
     }
+    drop_unserved(kind, value);
     Ok(())
+}
+
+/// Takes away fields that the real server knows but does not serve, their features being off.
+fn drop_unserved(kind: &Kind, value: &mut Value) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("apps", name) => {
+            pod::drop_unserved(value, &["spec", "template", "spec"]);
+            if name == "StatefulSet" {
+                value.remove_at(&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]);
+            }
+        }
+        ("batch", "Job") | ("", "ReplicationController") => {
+            pod::drop_unserved(value, &["spec", "template", "spec"]);
+        }
+        ("batch", "CronJob") => pod::drop_unserved(value, &["spec", "jobTemplate", "spec", "template", "spec"]),
+        ("", "PodTemplate") => pod::drop_unserved(value, &["template", "spec"]),
+        ("coordination.k8s.io", "Lease") => {
+            value.remove_at(&["spec", "strategy"]);
+            value.remove_at(&["spec", "preferredHolder"]);
+        }
+        _ => {}
+    }
 }
 
 /// The status of a new object as Go prints an empty one: counters that are not left out when zero.
@@ -135,7 +161,11 @@ pub fn prepare_update(kind: &Kind, value: &mut Value, old: &Value, context: &mut
                 ("", "ServiceAccount") => config::prepare_service_account(value),
                 ("", "PersistentVolumeClaim") => storage::prepare_claim_update(value),
                 ("apps", "DaemonSet") => workload::prepare_daemon_set_update(value, old),
+                ("scheduling.k8s.io", "PriorityClass") => admission::only_default(value, context)?,
                 _ => {}
+            }
+            if !value.get("spec").zip(old.get("spec")).is_some_and(|(new, old)| new.is(old)) {
+                drop_unserved(kind, value);
             }
         }
     }
@@ -192,10 +222,7 @@ fn validate(kind: &Kind, object: &Field, old: Option<&Value>) {
         ("coordination.k8s.io", "Lease") => cluster::validate_lease(object),
         ("scheduling.k8s.io", "PriorityClass") => cluster::validate_priority_class(object, old),
         ("node.k8s.io", "RuntimeClass") => cluster::validate_runtime_class(object, old),
-        ("storage.k8s.io", "StorageClass") => match old {
-            None => storage::validate_class(object),
-            Some(old) => storage::validate_class_update(object, old),
-        },
+        ("storage.k8s.io", "StorageClass") => storage::validate_class(object, old),
         _ => {}
     }
 }
@@ -232,7 +259,7 @@ fn validate_status(group: &str, name: &str, object: &Field, old: &Value) {
         ("", "Pod") => pod::validate_status(object, old),
         ("", "Service") => service::validate_status(object, old),
         ("", "Namespace") => cluster::validate_namespace_status(object),
-        ("", "Node") => cluster::validate_node(object, Some(old)),
+        ("", "Node") => cluster::validate_node_update(object, old),
         ("", "ResourceQuota") => cluster::validate_quota_status(object),
         ("apps", _) | ("", "ReplicationController") => workload::validate_status(name, object, old),
         ("batch", "Job") => job::validate_status(object, old),

@@ -153,6 +153,13 @@ pub fn validate_network_policy(policy: &Field, old: Option<&Value>) {
     if old.and_then(|old| old.get("spec")).is_some_and(|old| old.is(spec.value)) {
         return;
     }
+    policy_spec(&spec);
+    if old.is_some() {
+        policy_spec(&spec); // upstream judges a changed policy twice
+    }
+}
+
+fn policy_spec(spec: &Field) {
     meta::selector(&spec.child("podSelector"));
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         for rule in spec.child(direction).items() {

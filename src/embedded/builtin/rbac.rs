@@ -35,7 +35,12 @@ pub fn validate_role(kind: &str, role: &Field) {
         if selectors.len() == 0 {
             selectors.required("at least one clusterRoleSelector required if aggregationRule is non-nil");
         }
-        selectors.items().for_each(|selector| meta::selector(&selector));
+        for selector in selectors.items() {
+            meta::selector(&selector);
+            if meta::selects(selector.value, &Value::Null).is_none() {
+                selector.refuse(Value::Null, "invalid label selector.");
+            }
+        }
     }
 }
 

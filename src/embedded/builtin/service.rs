@@ -61,7 +61,15 @@ pub fn prepare_create(service: &mut Value, context: &Context<'_>) -> Result<(), 
     choose_ip(service, context)?;
     choose_ports(service, context)?;
     service.set_at(&["status"], crate::value!({"loadBalancer": {}}));
+    drop_internal_policy(service);
     Ok(())
+}
+
+/// An alias has no traffic of its own.
+fn drop_internal_policy(service: &mut Value) {
+    if is_external_name(service) {
+        service.remove_at(&["spec", "internalTrafficPolicy"]);
+    }
 }
 
 /// A changed Service keeps its addresses, or gets and gives up those that go with its type.
@@ -87,6 +95,7 @@ pub fn prepare_update(service: &mut Value, old: &Value, context: &Context<'_>) -
         choose_health_port(service, context, &[])?;
     }
     drop_what_went_with_the_type(service, old);
+    drop_internal_policy(service);
     Ok(())
 }
 

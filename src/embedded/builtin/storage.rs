@@ -1,6 +1,6 @@
 //! PersistentVolumes, their claims and classes.
 
-use super::{Context, diff, field::Field, gostruct, keep, meta, pod, resource};
+use super::{Context, admission, diff, field::Field, gostruct, keep, meta, pod, resource};
 use crate::embedded::{clock, names, status::FieldError, value::Value};
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -20,6 +20,7 @@ pub fn prepare_create(kind: &str, value: &mut Value, context: &Context<'_>) {
             let mut status = Value::object();
             status.set_at(&["phase"], "Pending");
             value.set_at(&["status"], status);
+            admission::default_storage_class(value, context);
             normalise_sources(value);
             "kubernetes.io/pvc-protection"
         }
@@ -36,8 +37,15 @@ pub fn prepare_claim_update(value: &mut Value) {
     normalise_sources(value);
 }
 
-/// The two ways to name the source of a claim say the same.
+/// The two ways to name the source of a claim say the same; the older one takes only claims and snapshots.
 fn normalise_sources(value: &mut Value) {
+    if let Some(source) = value.at(&["spec", "dataSource"]).filter(|_| value.at(&["spec", "dataSourceRef"]).is_none()) {
+        let group = source.str_at(&["apiGroup"]).unwrap_or_default();
+        let known = [("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io")];
+        if !known.contains(&(source.str_at(&["kind"]).unwrap_or_default(), group)) {
+            value.remove_at(&["spec", "dataSource"]);
+        }
+    }
     let (source, reference) = (value.at(&["spec", "dataSource"]), value.at(&["spec", "dataSourceRef"]));
     match (source.cloned(), reference.cloned()) {
         (Some(source), None) => value.set_at(&["spec", "dataSourceRef"], source),
@@ -266,8 +274,8 @@ fn volume_source(spec: &Field) {
     }
 }
 
-/// A StorageClass.
-pub fn validate_class(class: &Field) {
+/// A StorageClass, new or changed.
+pub fn validate_class(class: &Field, old: Option<&Value>) {
     let provisioner = class.child("provisioner");
     match provisioner.text() {
         "" => provisioner.required(""),
@@ -281,10 +289,7 @@ pub fn validate_class(class: &Field) {
         policy.one_of(&["Delete", "Retain"]);
     }
     class.child("volumeBindingMode").one_of_required(&["Immediate", "WaitForFirstConsumer"]);
-}
-
-/// A changed StorageClass.
-pub fn validate_class_update(class: &Field, old: &Value) {
+    let Some(old) = old else { return };
     for name in ["parameters", "provisioner", "reclaimPolicy"] {
         let field = class.child(name);
         if *field.value != *old.get(name).unwrap_or(&Value::Null) {
@@ -303,6 +308,7 @@ pub fn validate_volume(volume: &Field, old: Option<&Value>) {
     }
     volume_spec(&spec);
     let Some(before) = before else { return };
+    volume_spec(&spec); // upstream judges a changed volume twice
     let only_source = |spec: &Value| {
         let sources = SOURCES.iter().chain(["storageos"].iter());
         let given = sources.filter_map(|name| spec.get(name).map(|source| (*name, source.clone())));

@@ -65,7 +65,8 @@ pub fn validate(kind: &str, object: &Field, old: Option<&Value>) {
 fn immutable_selector(at: &Field, before: &Before) {
     let old = before.spec.get("selector").unwrap_or(&Value::Null);
     if !at.value.is(old) && at.value != old {
-        at.refuse_printed(gostruct::print("LabelSelector", at.value), "field is immutable");
+        let printed = if at.is_set() { gostruct::print("LabelSelector", at.value) } else { "null".into() };
+        at.refuse_printed(printed, "field is immutable");
     }
 }
 
@@ -236,6 +237,7 @@ fn stateful_set(spec: &Field, before: Option<&Before>) {
         if !before.is_some_and(|before| before.has_template(&template)) {
             let judged = with_claims_as_volumes(template.value, claims.list());
             pod::template(&template.with(&judged));
+            pod::labels_and_annotations(&template);
         }
     } else {
         spec.child("selector").refuse_printed(gostruct::print("LabelSelector", spec.child("selector").value), "");
@@ -441,13 +443,13 @@ pub fn validate_status(kind: &str, object: &Field, old: &Value) {
     };
     for count in of_all.iter().map(|name| status.child(name)) {
         if count.int() > status.child("replicas").int() {
-            count.invalid("cannot be greater than status.replicas");
+            count.refuse(count.int(), "cannot be greater than status.replicas");
         }
     }
     let available = status.child("availableReplicas");
     if !of_all.is_empty() && available.int() > status.child("readyReplicas").int() {
         let ready = if kind == "StatefulSet" { "status.readyReplicas" } else { "readyReplicas" };
-        available.invalid(format!("cannot be greater than {ready}"));
+        available.refuse(available.int(), format!("cannot be greater than {ready}"));
     }
     let collisions = status.child("collisionCount");
     if old.int_at(&["status", "collisionCount"]).is_some_and(|old| collisions.int() < old || !collisions.is_set()) {

@@ -215,8 +215,10 @@ impl Store {
         }
         let name = self.name_new(resource, &mut value)?;
         let seed = self.chance();
+        let look =
+            |group: &str, plural: &str| self.list(group, plural, "").map(|object| object.value.clone()).collect();
         let mut context =
-            Context { now: self.now(), uid, subresource: "", seed, addresses: &self.addresses, priority_classes: &[] };
+            Context { now: self.now(), uid, subresource: "", seed, addresses: &self.addresses, look: &look };
         strategy::prepare_create(kind, &mut value, &mut context)?;
         let judged = strategy::judge_create(kind, &value);
         if !judged.problems.is_empty() {
@@ -302,14 +304,10 @@ impl Store {
         meta::put_meta(&mut value, "generation", generation);
         let seed = self.chance();
         let subresource = request.subresource.as_str();
-        let mut context = Context {
-            now: self.now(),
-            uid: old.uid(),
-            subresource,
-            seed,
-            addresses: &self.addresses,
-            priority_classes: &[],
-        };
+        let look =
+            |group: &str, plural: &str| self.list(group, plural, "").map(|object| object.value.clone()).collect();
+        let mut context =
+            Context { now: self.now(), uid: old.uid(), subresource, seed, addresses: &self.addresses, look: &look };
         strategy::prepare_update(kind, &mut value, &live.value, &mut context)?;
         meta::keep(&mut value, &live.value);
         if subresource.is_empty() && meta::has_generation(kind) && meta::is_new_generation(kind, &value, &live.value) {

@@ -76,7 +76,8 @@ func describe(internal, served reflect.Type) {
 	}
 	lines[internal.Name()] = ""
 	line := ""
-	for _, field := range fields(internal) {
+	for _, member := range members(internal) {
+		field := member.field
 		json, omit := field.Name, false
 		name := field.Name
 		if tag, ok := field.Tag.Lookup("json"); ok {
@@ -91,6 +92,7 @@ func describe(internal, served reflect.Type) {
 		} else if path, ok := moved[field.Name]; ok {
 			json = path
 		}
+		json = member.under + json
 		line += fmt.Sprintf(" %s %s %s", name, json, typeOf(field.Type, servedType))
 		if omit {
 			line += "?"
@@ -99,25 +101,30 @@ func describe(internal, served reflect.Type) {
 	lines[internal.Name()] = line
 }
 
+// A field, and where it stands in the served form if not in the object itself.
+type member struct {
+	field reflect.StructField
+	under string
+}
+
 // The fields in the order in which encoding/json prints them, embedded structs in their place.
-func fields(t reflect.Type) []reflect.StructField {
-	var all []reflect.StructField
+func members(t reflect.Type) []member {
+	var all []member
 	for i := 0; i < t.NumField(); i++ {
 		field := t.Field(i)
 		inner := field.Type
-		if field.Anonymous && inner.Kind() == reflect.Struct && strings.Split(field.Tag.Get("json"), ",")[0] == "" {
-			if inner == reflect.TypeOf(metav1.ObjectMeta{}) {
-				// Only what a template can carry.
-				for _, name := range []string{"Name", "Labels", "Annotations"} {
-					meta, _ := inner.FieldByName(name)
-					all = append(all, meta)
-				}
-				continue
-			}
-			all = append(all, fields(inner)...)
+		if !field.Anonymous || inner.Kind() != reflect.Struct || strings.Split(field.Tag.Get("json"), ",")[0] != "" {
+			all = append(all, member{field, ""})
 			continue
 		}
-		all = append(all, field)
+		if inner != reflect.TypeOf(metav1.ObjectMeta{}) {
+			all = append(all, members(inner)...)
+			continue
+		}
+		for _, name := range []string{"Name", "Labels", "Annotations"} { // what a template can carry
+			meta, _ := inner.FieldByName(name)
+			all = append(all, member{meta, "metadata."})
+		}
 	}
 	return all
 }

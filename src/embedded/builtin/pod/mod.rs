@@ -9,7 +9,7 @@ mod volume;
 
 pub use container::port_or_name;
 pub use placement::{node_selector, taints};
-pub use prepare::{bind, evict_condition, prepare_create, prepare_update, tolerate_node_loss};
+pub use prepare::{bind, drop_unserved, evict_condition, prepare_create, prepare_update};
 pub use update::{validate_status, validate_update};
 pub use volume::template_metadata;
 
@@ -82,16 +82,22 @@ fn whole(pod: &Field) {
 
 /// `template` of a workload: `at` is the template, which is there.
 pub fn template(at: &Field) {
-    let (metadata, spec) = (at.child("metadata"), at.child("spec"));
-    // Upstream leaves "metadata" out of these paths.
-    meta::labels(&at.child("labels").with(metadata.child("labels").value));
-    let annotated = at.child("annotations").with(metadata.child("annotations").value);
-    meta::annotations(&annotated);
-    annotations(&annotated, &spec);
+    labels_and_annotations(at);
+    let spec = at.child("spec");
     pod_spec(&spec, Place::Template, "");
     if spec.child("ephemeralContainers").len() > 0 {
         spec.child("ephemeralContainers").forbidden("ephemeral containers not allowed in pod template");
     }
+}
+
+/// Labels and annotations of a template. Upstream leaves `metadata` out of their paths and, of a StatefulSet, judges
+/// them twice.
+pub fn labels_and_annotations(at: &Field) {
+    let metadata = at.child("metadata");
+    meta::labels(&at.child("labels").with(metadata.child("labels").value));
+    let annotated = at.child("annotations").with(metadata.child("annotations").value);
+    meta::annotations(&annotated);
+    annotations(&annotated, &at.child("spec"));
 }
 
 /// Annotations that mean something to pods.

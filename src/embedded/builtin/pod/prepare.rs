@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::embedded::{
-    builtin::{Context, keep, resource},
+    builtin::{Context, admission, keep, resource},
     clock,
     status::Status,
     value::{Map, Value},
@@ -11,8 +11,10 @@ use crate::embedded::{
 
 /// A new pod.
 pub fn prepare_create(pod: &mut Value, context: &mut Context<'_>) -> Result<(), Status> {
-    prioritise(pod, context)?;
+    admission::prioritise(pod, context)?;
+    admission::runtime_class(pod, context)?;
     tolerate_node_loss(pod);
+    drop_unserved(pod, &["spec"]);
     let class = match pod.str_at(&["status", "qosClass"]) {
         Some(class) if !class.is_empty() => class.to_owned(),
         _ => quality_of_service(pod).to_owned(),
@@ -43,6 +45,7 @@ pub fn prepare_update(pod: &mut Value, old: &Value, context: &mut Context<'_>) {
                 }
             }
             tolerate_node_loss(pod);
+            drop_unserved(pod, &["spec"]);
         }
         "status" => {
             keep(pod, old, &["spec"]);
@@ -119,56 +122,50 @@ fn keep_observed_generations(pod: &mut Value, old: &Value) {
     }
 }
 
-fn prioritise(pod: &mut Value, context: &Context<'_>) -> Result<(), Status> {
-    let name = pod.str_at(&["spec", "priorityClassName"]).unwrap_or_default().to_owned();
-    let classes = context.priority_classes;
-    let class = if name.is_empty() {
-        let defaults = classes.iter().filter(|class| class.get("globalDefault") == Some(&Value::Bool(true)));
-        defaults.min_by_key(|class| class.int_at(&["value"]).unwrap_or(0))
-    } else {
-        let class = classes.iter().find(|class| class.str_at(&["metadata", "name"]) == Some(&name));
-        if class.is_none() && !SYSTEM_CLASSES.iter().any(|(known, _)| *known == name) {
-            return Err(forbidden(pod, &format!("no PriorityClass with name {name} was found")));
+/// Takes away the fields of a pod spec that the real server knows but does not serve, their features being off.
+pub fn drop_unserved(object: &mut Value, spec: &[&str]) {
+    let Some(pod) = object.at(spec) else { return };
+    let mut changed = None;
+    if pod.get("workloadRef").is_some() {
+        changed.get_or_insert_with(|| pod.clone()).remove_at(&["workloadRef"]);
+    }
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        let signals = |container: &Value| container.at(&["lifecycle", "stopSignal"]).is_some();
+        if !pod.list_at(&[list]).iter().any(signals) {
+            continue;
         }
-        class
+        let mut containers = pod.list_at(&[list]).to_vec();
+        for container in &mut containers {
+            container.remove_at(&["lifecycle", "stopSignal"]);
+            if container.get("lifecycle").and_then(Value::as_map).is_some_and(Map::is_empty) {
+                container.remove_at(&["lifecycle"]);
+            }
+        }
+        changed.get_or_insert_with(|| pod.clone()).set_at(&[list], containers);
+    }
+    let unserved = ["clusterTrustBundle", "podCertificate"];
+    let projects = |volume: &Value| {
+        let sources = volume.list_at(&["projected", "sources"]);
+        sources.iter().any(|source| unserved.iter().any(|kind| source.get(kind).is_some()))
     };
-    let system = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
-    let priority = class.map_or(system, |class| class.int_at(&["value"]).unwrap_or(0));
-    let policy = class.map_or(Some("PreemptLowerPriority"), |class| class.str_at(&["preemptionPolicy"]));
-    let policy = policy.map(str::to_owned);
-    if let Some(class) = class.filter(|_| name.is_empty()) {
-        let name = class.at(&["metadata", "name"]).cloned().unwrap_or_default();
-        pod.set_at(&["spec", "priorityClassName"], name);
+    if pod.list_at(&["volumes"]).iter().any(projects) {
+        let mut volumes = pod.list_at(&["volumes"]).to_vec();
+        for volume in volumes.iter_mut().filter(|volume| projects(volume)) {
+            let mut sources = volume.list_at(&["projected", "sources"]).to_vec();
+            for source in &mut sources {
+                unserved.iter().for_each(|kind| _ = source.remove_at(&[kind]));
+            }
+            volume.set_at(&["projected", "sources"], sources);
+        }
+        changed.get_or_insert_with(|| pod.clone()).set_at(&["volumes"], volumes);
     }
-    let computed = "priority admission controller computed";
-    if let Some(given) = pod.int_at(&["spec", "priority"]).filter(|given| *given != priority) {
-        let why = format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; {computed} {priority} from the given PriorityClass name"
-        );
-        return Err(forbidden(pod, &why));
+    if let Some(changed) = changed {
+        object.set_at(spec, changed);
     }
-    pod.set_at(&["spec", "priority"], priority);
-    let Some(policy) = policy else { return Ok(()) };
-    if let Some(given) = pod.str_at(&["spec", "preemptionPolicy"]).filter(|given| *given != policy) {
-        let why = format!(
-            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; {computed} {policy} from the given PriorityClass name"
-        );
-        return Err(forbidden(pod, &why));
-    }
-    pod.set_at(&["spec", "preemptionPolicy"], policy);
-    Ok(())
-}
-
-/// The classes every cluster has.
-const SYSTEM_CLASSES: [(&str, i64); 2] =
-    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
-
-fn forbidden(pod: &Value, why: &str) -> Status {
-    Status::forbidden("", "pods", pod.str_at(&["metadata", "name"]).unwrap_or_default(), why)
 }
 
 /// Pods stay five minutes on a node that is not ready or out of reach, unless they say otherwise.
-pub fn tolerate_node_loss(pod: &mut Value) {
+fn tolerate_node_loss(pod: &mut Value) {
     let missing = |taint: &&str| {
         !pod.list_at(&["spec", "tolerations"]).iter().any(|toleration| {
             let key = toleration.str_at(&["key"]).unwrap_or_default();

@@ -22,7 +22,7 @@ pub fn pod(spec: &Field) {
     seccomp(&at.child("seccompProfile"));
     app_armor(&at.child("appArmorProfile"));
     at.child("supplementalGroupsPolicy").one_of_given(&["Merge", "Strict"]);
-    at.child("seLinuxChangePolicy").one_of_given(&["MountOption", "Recursive"]);
+    at.child("seLinuxChangePolicy").one_of_given(&["Recursive"]);
 }
 
 /// `securityContext` of a container.

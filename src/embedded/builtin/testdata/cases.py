@@ -439,7 +439,6 @@ UPDATES = {
         {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/status/conditions": [{"type": "a b", "status": "True"}]}},
         {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/status/qosClass": "Guaranteed"}},
         {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/status/qosClass": GONE, "/status/podIPs": [{"ip": "x"}], "/status/hostIPs": [{"ip": "1.2.3.4"}], "/status/hostIP": "1.2.3.5"}},
-        {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/status/podIPs": [{"ip": "1.2.3.4"}, {"ip": "1.2.3.5"}]}},
         {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}], "/spec/restartPolicy": "Never"}, "before": {"containerStatuses": [{"name": "a", "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": {"terminated": {"exitCode": 1}}}]}, "changes": {"/status/containerStatuses/0/state": {"running": {}}}},
         {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/metadata/ownerReferences": [{"apiVersion": "v1", "kind": "x", "name": "y", "uid": "z"}]}},
     ],
