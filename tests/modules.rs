@@ -1,0 +1,202 @@
+//! The module rule: deciding is pure. Only `io/`, `embedded/http`, `sim/`, `cmd/` and `main.rs` may name the runtime, a
+//! client, files, sockets, processes, the environment, the clock or randomness; everything else is a function of its
+//! arguments. Tests may do as they like.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::{fs, path::Path};
+
+/// Where the world outside may be touched.
+const EDGE: [&str; 5] = ["main.rs", "cmd/", "io/", "sim/", "embedded/http/"];
+
+/// What the rest must not name, each as it stands in code, and why.
+const FORBIDDEN: [(&str, &str); 30] = [
+    ("tokio::", "the runtime"),
+    ("futures::", "the runtime"),
+    ("tower::", "the front"),
+    ("hyper::", "the front"),
+    ("http_body::", "the front"),
+    ("kube::", "a client"),
+    ("ureq::", "a client"),
+    ("rustls::", "sockets"),
+    ("std::fs", "files"),
+    ("File::", "files"),
+    // `std::net::IpAddr` is a value.
+    ("TcpStream", "sockets"),
+    ("TcpListener", "sockets"),
+    ("UdpSocket", "sockets"),
+    ("ToSocketAddrs", "sockets"),
+    ("std::os", "the system"),
+    ("std::process", "processes"),
+    ("std::env", "the environment"),
+    ("env::var", "the environment"),
+    ("env!(", "the environment of the build"),
+    ("std::thread", "threads"),
+    ("stdin()", "the terminal"),
+    ("stdout()", "the terminal"),
+    ("println!", "the terminal"),
+    ("eprintln!", "the terminal"),
+    ("Instant::", "the clock"),
+    ("SystemTime", "the clock"),
+    ("Timestamp::now", "the clock"),
+    ("Zoned::now", "the clock"),
+    ("RandomState", "randomness"),
+    ("rand::", "randomness"),
+];
+
+#[test]
+fn the_core_touches_nothing_outside_itself() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut problems = Vec::new();
+    walk(&source, "", &mut |path, text| {
+        if EDGE.iter().any(|edge| path.starts_with(edge)) {
+            return;
+        }
+        for (line, word, why) in offences(text) {
+            problems.push(format!("src/{path}:{line}: names `{word}` ({why})"));
+        }
+    });
+    assert!(problems.is_empty(), "the module rule is broken:\n{}", problems.join("\n"));
+}
+
+/// Calls `see` with every source file that is not only for tests.
+fn walk(folder: &Path, name: &str, see: &mut dyn FnMut(&str, &str)) {
+    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    let texts: Vec<String> = entries.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
+    let only_for_tests = |stem: &str| {
+        let declared = format!("#[cfg(test)]\nmod {stem};");
+        texts.iter().any(|text| text.contains(&declared))
+    };
+    for path in entries {
+        let file = path.file_name().unwrap().to_string_lossy().into_owned();
+        if only_for_tests(file.trim_end_matches(".rs")) {
+            continue;
+        }
+        if path.is_dir() {
+            walk(&path, &format!("{name}{file}/"), see);
+        } else if file.ends_with(".rs") {
+            see(&format!("{name}{file}"), &fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// The forbidden names in a source text, with their lines.
+fn offences(text: &str) -> Vec<(usize, &'static str, &'static str)> {
+    let code = without_tests(&without_prose(text));
+    let mut found = Vec::new();
+    for (number, line) in code.lines().enumerate() {
+        for (word, why) in FORBIDDEN {
+            let names = |start: usize| !line[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            if line.match_indices(word).any(|(start, _)| names(start)) {
+                found.push((number + 1, word, why));
+            }
+        }
+    }
+    found
+}
+
+/// The code alone: comments and literals become blanks, lines stay lines.
+fn without_prose(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    let blank = |code: &mut String, skipped: &str| {
+        code.extend(skipped.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+    };
+    while let Some(first) = rest.chars().next() {
+        let length = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if let Some(hashes) = raw_string(rest) {
+            let end = format!("\"{}", "#".repeat(hashes));
+            let open = hashes + 2;
+            rest[open..].find(&end).map_or(rest.len(), |at| open + at + end.len())
+        } else if first == '"' {
+            quoted(rest, '"')
+        } else if first == '\'' {
+            // A lifetime has no closing quote after one character.
+            let closes = rest[1..].starts_with('\\') || rest.chars().nth(2) == Some('\'');
+            if closes { quoted(rest, '\'') } else { 0 }
+        } else {
+            0
+        };
+        if length > 0 {
+            blank(&mut code, &rest[..length]);
+            rest = &rest[length..];
+        } else {
+            code.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    code
+}
+
+/// The number of hashes, if a raw string begins here.
+fn raw_string(text: &str) -> Option<usize> {
+    let after = text.strip_prefix('r')?;
+    let hashes = after.len() - after.trim_start_matches('#').len();
+    after[hashes..].starts_with('"').then_some(hashes)
+}
+
+/// The length of the literal that begins here.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            c if c == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Takes out what stands under `#[cfg(test)]`.
+fn without_tests(code: &str) -> String {
+    let mut kept = String::with_capacity(code.len());
+    let mut rest = code;
+    while let Some(start) = rest.find("#[cfg(test)]") {
+        kept.push_str(&rest[..start]);
+        let item = &rest[start..];
+        let end = item.find(['{', ';']).map_or(item.len(), |at| match &item[at..=at] {
+            "{" => at + block(&item[at..]),
+            _ => at + 1,
+        });
+        kept.extend(item[..end].chars().filter(|c| *c == '\n'));
+        rest = &item[end..];
+    }
+    kept + rest
+}
+
+/// The length of the block that begins here.
+fn block(code: &str) -> usize {
+    let mut depth = 0;
+    for (at, c) in code.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+    }
+    code.len()
+}
+
+#[test]
+fn only_code_counts() {
+    #[track_caller]
+    fn check(text: &str, expected: &[(usize, &str)]) {
+        let found: Vec<(usize, &str)> = offences(text).into_iter().map(|(line, word, _)| (line, word)).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+    check("use std::fs;\nfn a() { let t = Timestamp::now(); }", &[(1, "std::fs"), (2, "Timestamp::now")]);
+    check("// tokio::spawn\n/* std::fs\n*/ let a = \"std::env\"; let b = r#\"tokio::\"#; let c = '\"'; tokio::x()", &[(
+        3, "tokio::",
+    )]);
+    check("fn a<'a>(b: &'a str) { kube_cel::x(); mykube::y(); kube::z() }", &[(1, "kube::")]);
+    check("#[cfg(test)]\nmod tests {\n  use std::fs; fn a() { if x { } }\n}\nuse std::env;", &[(5, "std::env")]);
+    check("#[cfg(test)]\nmod tests;\nuse std::net::TcpStream;", &[(3, "TcpStream")]);
+}
