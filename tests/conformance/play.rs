@@ -1,9 +1,6 @@
 //! Plays a story on a server and keeps what it answered, word for word.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, time::Instant};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -33,9 +30,6 @@ pub enum Body {
     Text(String),
     Events(Vec<Value>),
 }
-
-/// Garbage collectors of a real cluster look for new kinds every 30 seconds.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Plays all steps in order.
 pub fn play(story: &Story, server: &dyn Server) -> Vec<Answer> {
@@ -95,7 +89,7 @@ impl Stage<'_> {
             };
             let time = Timestamp::now();
             let mut body = body_of(&reply);
-            if holds(&step.until, &reply, &body) || since.elapsed() > PATIENCE {
+            if holds(&step.until, &reply, &body) || since.elapsed() > self.server.patience() {
                 if let Body::Json(body) = &mut body {
                     step.pick.iter().for_each(|pick| choose(body, pick));
                 }

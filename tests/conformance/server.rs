@@ -1,15 +1,31 @@
 //! The two ways to reach a server: over HTTP, or in process.
 
 use std::{
+    cell::RefCell,
+    collections::VecDeque,
     io::{BufRead, BufReader},
+    rc::Rc,
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread,
     time::Duration,
 };
 
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use jiff::Timestamp;
+use tidegate::embedded::{
+    clock::Clock,
+    http::{
+        service::{Body, Front, Settings},
+        world::{Pace, Still, World},
+    },
+    store::{Config, Store},
+};
+use tokio::runtime::Runtime;
+use tower::ServiceExt;
 use ureq::{
     Agent,
-    http::{HeaderMap, Request, Response},
+    http::{HeaderMap, Request, Response, request::Builder},
     tls::TlsConfig,
 };
 
@@ -23,6 +39,21 @@ pub struct Call {
     pub accept: Option<String>,
     pub body: Option<Vec<u8>>,
     pub anonymous: bool,
+}
+
+impl Call {
+    fn request(&self, url: &str, token: &str) -> Builder {
+        let mut request = Request::builder().method(self.method.as_str()).uri(format!("{url}{}", self.target));
+        if !self.anonymous {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        for (name, value) in [("content-type", &self.content), ("accept", &self.accept)] {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
+        }
+        request
+    }
 }
 
 /// What came back.
@@ -56,10 +87,99 @@ pub trait Server {
     fn watch(&self, call: &Call) -> Result<(Reply, Box<dyn Watch>), Reply>;
     /// Lets the controllers do some work before something is asked again.
     fn pause(&self);
+    /// How long to wait for what controllers do.
+    fn patience(&self) -> Duration;
+}
+
+/// The embedded cluster without a socket: a fresh one, played on one thread.
+pub struct InProcess {
+    runtime: Rc<Runtime>,
+    front: Front,
+}
+
+impl InProcess {
+    pub fn new() -> InProcess {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let now = Timestamp::now();
+        let store = Store::new(Config { clock: Clock::Wall(now), ..Config::new(now, 7) });
+        let front = runtime.block_on(async {
+            let world = World::new(store, Box::new(Still), None, Pace::Wall);
+            tokio::spawn(world.clone().drive());
+            Front::new(world, Settings { token: Some(TOKEN.into()), address: "127.0.0.1:6443".into() })
+        });
+        InProcess { runtime: Rc::new(runtime), front }
+    }
+
+    fn send(&self, call: &Call) -> Response<Body> {
+        let request = call.request("", TOKEN).header("user-agent", AGENT);
+        let request = request.body(Full::new(Bytes::from(call.body.clone().unwrap_or_default()))).expect("a request");
+        match self.runtime.block_on(self.front.clone().oneshot(request)) {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}
+
+const TOKEN: &str = "token";
+
+impl Server for InProcess {
+    fn call(&self, call: &Call) -> Reply {
+        let response = self.send(call);
+        let reply = head(response.status().as_u16(), response.headers());
+        let Ok(body) = self.runtime.block_on(response.into_body().collect());
+        let body = if call.method == "HEAD" { Vec::new() } else { body.to_bytes().to_vec() };
+        Reply { body, ..reply }
+    }
+
+    fn watch(&self, call: &Call) -> Result<(Reply, Box<dyn Watch>), Reply> {
+        let response = self.send(call);
+        let reply = head(response.status().as_u16(), response.headers());
+        if reply.code != 200 {
+            let Ok(body) = self.runtime.block_on(response.into_body().collect());
+            return Err(Reply { body: body.to_bytes().to_vec(), ..reply });
+        }
+        let runtime = self.runtime.clone();
+        let watch = Frames { runtime, body: RefCell::new(response.into_body()), lines: VecDeque::new(), rest: Vec::new() };
+        Ok((reply, Box::new(watch)))
+    }
+
+    fn pause(&self) {
+        self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(5)
+    }
+}
+
+struct Frames {
+    runtime: Rc<Runtime>,
+    body: RefCell<Body>,
+    lines: VecDeque<String>,
+    rest: Vec<u8>,
+}
+
+impl Watch for Frames {
+    fn next(&mut self) -> Next {
+        loop {
+            if let Some(line) = self.lines.pop_front() {
+                return Next::Line(line);
+            }
+            let frame = async { tokio::time::timeout(PATIENCE / 4, self.body.get_mut().frame()).await };
+            let Ok(frame) = self.runtime.block_on(frame) else { return Next::Silence };
+            let Some(Ok(frame)) = frame else { return Next::End };
+            self.rest.extend_from_slice(&frame.into_data().unwrap_or_default());
+            while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                self.lines.push_back(String::from_utf8_lossy(&line).trim_end().to_string());
+            }
+        }
+    }
 }
 
 /// Who asks: the same for all servers, because the first part becomes the field manager.
 pub const AGENT: &str = "conformance/1.0";
+/// How long to wait for an event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server at a URL. Its certificate is not looked at: these are loopback servers that live for a test run.
@@ -84,15 +204,7 @@ impl Http {
     }
 
     fn send(&self, call: &Call) -> Response<ureq::Body> {
-        let mut request = Request::builder().method(call.method.as_str()).uri(format!("{}{}", self.url, call.target));
-        if !call.anonymous {
-            request = request.header("authorization", format!("Bearer {}", self.token));
-        }
-        for (name, value) in [("content-type", &call.content), ("accept", &call.accept)] {
-            if let Some(value) = value {
-                request = request.header(name, value);
-            }
-        }
+        let request = call.request(&self.url, &self.token);
         let sent = match (&call.body, call.method.as_str()) {
             (Some(body), "DELETE" | "GET") => {
                 let (parts, ()) = request.body(()).expect("a valid request").into_parts();
@@ -140,6 +252,11 @@ impl Server for Http {
 
     fn pause(&self) {
         thread::sleep(Duration::from_millis(20));
+    }
+
+    fn patience(&self) -> Duration {
+        // The garbage collector of a real cluster looks for new kinds every 30 seconds.
+        Duration::from_secs(90)
     }
 }
 
