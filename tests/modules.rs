@@ -193,9 +193,10 @@ fn only_code_counts() {
         assert_eq!(found, expected, "{text}");
     }
     check("use std::fs;\nfn a() { let t = Timestamp::now(); }", &[(1, "std::fs"), (2, "Timestamp::now")]);
-    check("// tokio::spawn\n/* std::fs\n*/ let a = \"std::env\"; let b = r#\"tokio::\"#; let c = '\"'; tokio::x()", &[(
-        3, "tokio::",
-    )]);
+    check(
+        "// tokio::spawn\n/* std::fs\n*/ let a = \"std::env\"; let b = r#\"tokio::\"#; let c = '\"'; tokio::x()",
+        &[(3, "tokio::")],
+    );
     check("fn a<'a>(b: &'a str) { kube_cel::x(); mykube::y(); kube::z() }", &[(1, "kube::")]);
     check("#[cfg(test)]\nmod tests {\n  use std::fs; fn a() { if x { } }\n}\nuse std::env;", &[(5, "std::env")]);
     check("#[cfg(test)]\nmod tests;\nuse std::net::TcpStream;", &[(3, "TcpStream")]);

@@ -139,7 +139,8 @@ impl Server for InProcess {
             return Err(Reply { body: body.to_bytes().to_vec(), ..reply });
         }
         let runtime = self.runtime.clone();
-        let watch = Frames { runtime, body: RefCell::new(response.into_body()), lines: VecDeque::new(), rest: Vec::new() };
+        let watch =
+            Frames { runtime, body: RefCell::new(response.into_body()), lines: VecDeque::new(), rest: Vec::new() };
         Ok((reply, Box::new(watch)))
     }
 
