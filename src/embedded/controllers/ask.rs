@@ -6,7 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::embedded::{
     clock::rfc3339,
-    controllers::map,
     object::Object,
     value::{Map, Text, Value},
 };

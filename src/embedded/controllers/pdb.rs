@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ask, ask::Condition, map};
+use super::{ask, ask::Condition};
 use crate::embedded::{
     clock::rfc3339,
     object::Object,
