@@ -29,12 +29,14 @@ mod recorded;
 mod resource;
 mod service;
 mod storage;
+mod warnings;
 mod workload;
 
 use jiff::Timestamp;
 
 pub use addresses::Addresses;
 pub use default::default;
+pub use warnings::warnings;
 
 use super::{
     kind::Kind,
@@ -73,7 +75,7 @@ pub fn prepare_create(kind: &Kind, value: &mut Value, context: &mut Context<'_>)
         ("", "PersistentVolume" | "PersistentVolumeClaim") => storage::prepare_create(&kind.kind, value, context),
         ("batch", "Job") => job::prepare_create(value, context),
         (group, name) => {
-            if let Some(status) = empty_status(group, name, &kind.version) {
+            if let Some(status) = empty_status(kind) {
                 value.set_at(&["status"], status);
             }
             match (group, name) {
@@ -111,22 +113,23 @@ fn drop_unserved(kind: &Kind, value: &mut Value) {
 }
 
 /// The status of a new object as Go prints an empty one: counters that are not left out when zero.
-fn empty_status(group: &str, kind: &str, version: &str) -> Option<Value> {
-    let counters: &[&str] = match (group, kind) {
+fn empty_status(kind: &Kind) -> Option<Value> {
+    let counters: &[&str] = match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "ReplicaSet") | ("", "ReplicationController") => &["replicas"],
         ("apps", "StatefulSet") => &["replicas", "availableReplicas"],
         ("apps", "DaemonSet") => {
             &["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"]
         }
-        ("apps", "Deployment") | ("batch", "CronJob") | ("", "ResourceQuota") => &[],
         ("policy", "PodDisruptionBudget") => {
             &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]
         }
-        ("autoscaling", "HorizontalPodAutoscaler") if version == "v1" => &["currentReplicas", "desiredReplicas"],
+        ("autoscaling", "HorizontalPodAutoscaler") if kind.version == "v1" => &["currentReplicas", "desiredReplicas"],
         ("autoscaling", "HorizontalPodAutoscaler") => {
             return Some(crate::value!({"desiredReplicas": 0, "currentMetrics": null}));
         }
         ("networking.k8s.io", "Ingress") => return Some(crate::value!({"loadBalancer": {}})),
+        ("storage.k8s.io", "VolumeAttachment") => return Some(crate::value!({"attached": false})),
+        _ if kind.subresource("status").is_some() => &[],
         _ => return None,
     };
     Some(Value::Map(counters.iter().map(|name| (*name, 0)).collect()))

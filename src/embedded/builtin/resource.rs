@@ -56,6 +56,12 @@ fn parse(text: &str) -> Option<i128> {
     Some(if negative { -total } else { total })
 }
 
+/// Whether a quantity is a whole number, rounded up to thousandths as upstream asks.
+pub fn is_whole(quantity: &Value) -> bool {
+    let thousandths = -(-amount(quantity)).div_euclid(UNIT / 1000);
+    thousandths % 1000 == 0
+}
+
 /// `cpu`, `memory` and everything else without a domain.
 pub fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
@@ -141,12 +147,10 @@ fn pod_name(at: &Field, resource: &str) {
 
 /// The amount of a resource of this name.
 pub fn quantity(at: &Field, name: &str) {
-    let amount = amount(at.value);
-    if amount < 0 {
+    if amount(at.value) < 0 {
         at.refuse(at.value, "must be greater than or equal to 0");
     }
-    let thousandths = -(-amount).div_euclid(UNIT / 1000);
-    if thousandths % 1000 != 0 && (COUNTED.contains(&name) || is_extended(name)) {
+    if !is_whole(at.value) && (COUNTED.contains(&name) || is_extended(name)) {
         at.refuse(at.value, "must be an integer");
     }
 }

@@ -148,12 +148,16 @@ pub(super) fn judge_create(kind: &Kind, value: &Value) -> Judgement {
         true => crd::validate(value, None),
         false => builtin::validate_create(kind, value),
     });
-    Judgement { problems, warnings: Vec::new() }
+    Judgement { problems, warnings: builtin::warnings(kind, value, None) }
 }
 
 /// What is wrong with a change, and what is only worth a warning.
 pub(super) fn judge_update(kind: &Kind, subresource: &str, value: &Value, old: &Value) -> Judgement {
     let mut problems = meta::validate_update(value, old);
+    if kind.custom().is_none() && !problems.is_empty() {
+        let rounds = builtin::metadata_rounds(kind, subresource);
+        problems = std::iter::repeat_n(problems, rounds).flatten().collect();
+    }
     if kind.custom().is_some() {
         return match subresource {
             "status" => validate::judge_status(kind, value, old, problems),
@@ -165,7 +169,8 @@ pub(super) fn judge_update(kind: &Kind, subresource: &str, value: &Value, old: &
         true => Vec::new(),
         false => builtin::validate_update(kind, subresource, value, old),
     });
-    Judgement { problems, warnings: Vec::new() }
+    let warnings = if subresource.is_empty() { builtin::warnings(kind, value, Some(old)) } else { Vec::new() };
+    Judgement { problems, warnings }
 }
 
 /// Whether objects of this kind define other kinds.

@@ -8,6 +8,11 @@ CONTEXT = ssl._create_unverified_context()
 
 def ask(method, path, body=None, content_type="application/json", accept="application/json"):
     """(code, answer); the answer is decoded JSON, or text where the server sends no JSON."""
+    return ask_warned(method, path, body, content_type, accept)[:2]
+
+
+def ask_warned(method, path, body=None, content_type="application/json", accept="application/json"):
+    """(code, answer, warnings)."""
     data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     headers = {"Authorization": "Bearer " + TOKEN, "Accept": accept, "User-Agent": "recorder/1"}
     if data is not None:
@@ -15,10 +20,11 @@ def ask(method, path, body=None, content_type="application/json", accept="applic
     request = urllib.request.Request(URL + path, data=data, method=method, headers=headers)
     try:
         with urllib.request.urlopen(request, context=CONTEXT) as answer:
-            code, text = answer.status, answer.read()
+            code, text, headers = answer.status, answer.read(), answer.headers
     except urllib.error.HTTPError as answer:
-        code, text = answer.code, answer.read()
+        code, text, headers = answer.code, answer.read(), answer.headers
+    warnings = [json.loads(warning.split(" ", 2)[2]) for warning in headers.get_all("Warning", [])]
     try:
-        return code, json.loads(text)
+        return code, json.loads(text), warnings
     except ValueError:
-        return code, text.decode()
+        return code, text.decode(), warnings

@@ -28,6 +28,9 @@ pub fn prepare_create(pod: &mut Value, context: &mut Context<'_>) -> Result<(), 
         set_condition(pod, "PodScheduled", "False", Some(("SchedulingGated", message)), context.now);
     }
     match_label_keys(pod);
+    if pod.int_at(&["spec", "terminationGracePeriodSeconds"]).is_some_and(|seconds| seconds < 0) {
+        pod.set_at(&["spec", "terminationGracePeriodSeconds"], 1);
+    }
     Ok(())
 }
 

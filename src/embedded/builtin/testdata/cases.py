@@ -152,8 +152,24 @@ COUNTED = [
     {"/spec/minReadySeconds": -1},
 ]
 
+# What is taken, but with a warning.
+WARNED = [
+    {"containers/0/env": [{"name": "a", "value": "x"}, {"name": "a", "value": "y"}, {"name": "a", "value": "$(a)z"}]},
+    {"containers/0/ports": [{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 80, "protocol": "TCP"}, {"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]},
+    {"containers/0/resources": {"limits": {"memory": "100m"}, "requests": {"memory": "100m"}}},
+    {"terminationGracePeriodSeconds": -1},
+    {"nodeSelector": {"beta.kubernetes.io/os": "linux"}},
+    {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "failure-domain.beta.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}]},
+    {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": {"topologyKey": "a"}}], "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "a"}]}}},
+    {"imagePullSecrets": [{"name": "a"}, {"name": "a"}, {}]},
+    {"hostAliases": [{"ip": "1.2.3.4"}, {"ip": "1.2.3.4"}]},
+    {"volumes": [{"name": "v", "gitRepo": {"repository": "a"}}]},
+]
+
 CREATES = {
-    "Pod": under("/spec", POD_SPEC) + [
+    "Pod": under("/spec", POD_SPEC) + under("/spec", WARNED) + [
+        {"/metadata/name": "a.b"},
+        {"/metadata/annotations": {"scheduler.alpha.kubernetes.io/critical-pod": ""}},
         {"/metadata/annotations": {"controller.kubernetes.io/pod-deletion-cost": "0x1"}},
         {"/metadata/annotations": {"kubernetes.io/config.mirror": "x"}},
         {"/metadata/annotations": {"container.apparmor.security.beta.kubernetes.io/nope": "strange"}},
@@ -177,7 +193,8 @@ CREATES = {
         {"volumes": [{"name": "v", "image": {"pullPolicy": "Never"}}]},
         {"containers/0/ports": [{"containerPort": 80, "protocol": "TCP"}], "hostNetwork": True},
     ]),
-    "Deployment": COUNTED + SELECTED + FOREVER + [
+    "Deployment": COUNTED + SELECTED + FOREVER + under("/spec/template/spec", WARNED) + [
+        {"/metadata/name": "a.b"},
         {"/spec/strategy": {"type": "Nope"}},
         {"/spec/strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}},
         {"/spec/strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}},
@@ -265,6 +282,9 @@ CREATES = {
         {"/metadata/name": "a" * 53},
     ],
     "Service": [
+        {"/spec/externalName": "a.b"},
+        {"/spec/clusterIP": "None", "/spec/sessionAffinity": "ClientIP", "/spec/sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}}},
+        {"/spec/trafficDistribution": "PreferClose"},
         {"/spec/ports": []},
         {"/spec/ports/0/port": 0},
         {"/spec/ports/0/port": 70000, "/spec/ports/0/targetPort": "Bad_Port", "/spec/ports/0/protocol": "HTTP"},
@@ -343,6 +363,7 @@ CREATES = {
         {"/spec/rules/0/http/paths/0/backend/resource": {"kind": "a", "name": "b"}}, {"/spec/rules/0/http/paths/0/backend": {"resource": {"apiGroup": "A", "kind": "", "name": "a/b"}}},
         {"/spec/defaultBackend": {"service": {"name": "a", "port": {}}}}, {"/spec/tls": [{"hosts": ["A", "*"], "secretName": "B"}]}, {"/spec/ingressClassName": "A"},
         {"/spec/ingressClassName": "a", "/metadata/annotations": {"kubernetes.io/ingress.class": "b"}},
+        {"/metadata/annotations": {"kubernetes.io/ingress.class": "b"}},
     ],
     "IngressClass": [{"/spec/controller": ""}, {"/spec/controller": "a"}, {"/spec/controller": "A/b c"}, {"/spec/parameters": {"kind": "", "name": "", "scope": "Cluster"}}, {"/spec/parameters": {"kind": "a", "name": "b", "scope": "Nope"}}, {"/spec/parameters": {"kind": "a", "name": "b", "scope": "Namespace"}}],
     "NetworkPolicy": [
@@ -438,7 +459,7 @@ UPDATES = {
         {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/status/phase": "Running", "/spec/hostname": "ignored"}},
         {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/status/conditions": [{"type": "a b", "status": "True"}]}},
         {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/status/qosClass": "Guaranteed"}},
-        {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/status/qosClass": GONE, "/status/podIPs": [{"ip": "x"}], "/status/hostIPs": [{"ip": "1.2.3.4"}], "/status/hostIP": "1.2.3.5"}},
+        {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/status/qosClass": GONE, "/status/podIP": "x", "/status/podIPs": [{"ip": "x"}], "/status/hostIPs": [{"ip": "1.2.3.4"}], "/status/hostIP": "1.2.3.5"}},
         {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}], "/spec/restartPolicy": "Never"}, "before": {"containerStatuses": [{"name": "a", "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": {"terminated": {"exitCode": 1}}}]}, "changes": {"/status/containerStatuses/0/state": {"running": {}}}},
         {"subresource": "status", "first": {"/spec/schedulingGates": [{"name": "a"}]}, "changes": {"/metadata/ownerReferences": [{"apiVersion": "v1", "kind": "x", "name": "y", "uid": "z"}]}},
     ],

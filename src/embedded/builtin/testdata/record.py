@@ -11,7 +11,7 @@ import copy, json, os, re, sys, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "testdata"))
 from cases import CREATES, GONE, UPDATES
-from oracle import ask
+from oracle import ask, ask_warned
 
 NS = "builtin-record"
 CONTAINER = {"name": "a", "image": "x"}
@@ -160,8 +160,8 @@ COUNT = [0]
 
 def create(kind, changes):
     thing = change(BASES[kind], changes)
-    code, answer = ask("POST", paths(kind) + "?dryRun=All", thing)
-    emit(kind=kind, changes=said(changes), **verdict(code, answer, thing))
+    code, answer, warnings = ask_warned("POST", paths(kind) + "?dryRun=All", thing)
+    emit(kind=kind, changes=said(changes), warnings=warnings or None, **verdict(code, answer, thing))
 
 
 def update(kind, changes, first={}, subresource="", before=None):
@@ -184,8 +184,8 @@ def update(kind, changes, first={}, subresource="", before=None):
     if kind not in ("PodDisruptionBudget", "Lease", "RuntimeClass"):  # which must name their version
         wanted["metadata"].pop("resourceVersion")
     sub = "/" + subresource if subresource else ""
-    code, answer = ask("PUT", name + sub + "?dryRun=All", wanted)
-    line = dict(kind=kind, update=True, subresource=subresource, first=said(first), before=before, changes=said(changes), **verdict(code, answer, wanted))
+    code, answer, warnings = ask_warned("PUT", name + sub + "?dryRun=All", wanted)
+    line = dict(kind=kind, update=True, warnings=warnings or None, subresource=subresource, first=said(first), before=before, changes=said(changes), **verdict(code, answer, wanted))
     if kind == "Pod":
         stored["metadata"].pop("managedFields")
         line = {**line, "stored": stored, "first": {}, "before": None}
