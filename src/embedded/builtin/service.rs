@@ -712,3 +712,93 @@ pub fn ingress_points(at: &Field, old: &Value) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{embedded::builtin::Addresses, value};
+
+    fn context<'a>(addresses: &'a Addresses, seed: u64) -> Context<'a> {
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        Context { now, uid: "u".into(), subresource: "", seed, addresses, look: &|_, _| Vec::new() }
+    }
+
+    fn service(spec: serde_json::Value) -> Value {
+        value!({"metadata": {"name": "a"}, "spec": spec})
+    }
+
+    /// What becomes of a new Service where `taken` exist, by seed 0.
+    #[track_caller]
+    fn check_create(taken: &[Value], spec: serde_json::Value, outcome: Result<serde_json::Value, &str>) {
+        let mut addresses = Addresses::default();
+        taken.iter().for_each(|service| addresses.take(service));
+        let mut created = service(spec);
+        let result = prepare_create(&mut created, &context(&addresses, 0));
+        let ours = result.map(|()| created.get("spec").cloned().unwrap()).map_err(|status| status.message);
+        assert_eq!(ours, outcome.map(Value::from).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn a_new_service_gets_free_addresses() {
+        let first = service(serde_json::json!({"clusterIPs": ["10.96.1.0"], "ports": [{"nodePort": 30086}]}));
+        let taken = std::slice::from_ref(&first);
+        check_create(
+            taken,
+            serde_json::json!({"type": "ClusterIP"}),
+            Ok(serde_json::json!({"type": "ClusterIP", "clusterIP": "10.96.1.1", "clusterIPs": ["10.96.1.1"],
+                                  "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"})),
+        );
+        check_create(
+            taken,
+            serde_json::json!({"type": "NodePort", "clusterIP": "10.96.9.9",
+                "ports": [{"port": 80, "protocol": "TCP"}, {"port": 80, "protocol": "UDP"}, {"port": 81}]}),
+            Ok(serde_json::json!({"type": "NodePort", "clusterIP": "10.96.9.9", "clusterIPs": ["10.96.9.9"],
+                "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+                "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30087}, {"port": 80, "protocol": "UDP", "nodePort": 30087},
+                          {"port": 81, "nodePort": 30088}]})),
+        );
+        check_create(
+            taken,
+            serde_json::json!({"clusterIP": "10.96.1.0"}),
+            Err("Service \"a\" is invalid: spec.clusterIPs: Invalid value: [\"10.96.1.0\"]: \
+                 failed to allocate IP 10.96.1.0: provided IP is already allocated"),
+        );
+        check_create(
+            taken,
+            serde_json::json!({"type": "NodePort", "ports": [{"port": 80}, {"port": 81, "nodePort": 30086}]}),
+            Err("Service \"a\" is invalid: spec.ports[1].nodePort: Invalid value: 30086: \
+                 provided port is already allocated"),
+        );
+        check_create(
+            taken,
+            serde_json::json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 80}]}),
+            Err("Service \"a\" is invalid: spec.ports[0].nodePort: Invalid value: 80: provided port is not in the \
+                 valid range. The range of valid ports is 30000-32767"),
+        );
+        check_create(
+            taken,
+            serde_json::json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30086}),
+            Err("Internal error occurred: failed to allocate requested HealthCheck NodePort 30086: \
+                 provided port is already allocated"),
+        );
+    }
+
+    #[test]
+    fn a_whole_write_keeps_the_addresses_it_does_not_name() {
+        let old = service(
+            serde_json::json!({"type": "NodePort", "clusterIP": "10.96.1.7", "clusterIPs": ["10.96.1.7"],
+            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "ports": [{"name": "a", "port": 80, "nodePort": 30100}]}),
+        );
+        let mut addresses = Addresses::default();
+        addresses.take(&old);
+        let mut new = service(serde_json::json!({"type": "NodePort",
+            "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]}));
+        prepare_update(&mut new, &old, &context(&addresses, 14)).unwrap();
+        let mut expected = old.clone();
+        expected.set_at(
+            &["spec", "ports"],
+            value!([{"name": "a", "port": 80, "nodePort": 30100}, {"name": "b", "port": 81, "nodePort": 30101}]),
+        );
+        assert_eq!(new, expected);
+    }
+}

@@ -324,3 +324,93 @@ fn set_condition(pod: &mut Value, kind: &str, status: &str, why: Option<(&str, &
     }
     pod.set_at(&["status", "conditions"], conditions);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    fn now() -> Timestamp {
+        "2026-01-02T03:04:05Z".parse().unwrap()
+    }
+
+    #[test]
+    fn quality_of_service_follows_requests_and_limits() {
+        let container = |resources: serde_json::Value| serde_json::json!({"name": "a", "resources": resources});
+        let full =
+            serde_json::json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1000m", "memory": "1Gi"}});
+        let rows = [
+            (value!({"containers": [container(serde_json::json!({}))]}), "BestEffort"),
+            (value!({"containers": [container(full.clone())]}), "Guaranteed"),
+            (value!({"containers": [container(full.clone()), container(serde_json::json!({}))]}), "Burstable"),
+            (value!({"containers": [container(serde_json::json!({"requests": {"cpu": "1"}}))]}), "Burstable"),
+            (
+                value!({"containers": [container(serde_json::json!({"requests": {"example.com/gpu": "1"}}))]}),
+                "BestEffort",
+            ),
+            (value!({"containers": [container(serde_json::json!({}))], "resources": full}), "Guaranteed"),
+        ];
+        for (spec, class) in rows {
+            let pod = Value::Map([("spec", spec)].into_iter().collect());
+            assert_eq!(quality_of_service(&pod), class, "{pod}");
+        }
+    }
+
+    #[test]
+    fn a_pod_is_bound_once() {
+        let pod = value!({"metadata": {"name": "a"}, "spec": {}, "status": {"nominatedNodeName": "m"}});
+        let labels = value!({"zone": "z"});
+        let bound = bind(&pod, "n", None, labels.as_map(), now()).unwrap();
+        assert_eq!(
+            bound,
+            value!({
+                "metadata": {"name": "a", "labels": {"zone": "z"}},
+                "spec": {"nodeName": "n"},
+                "status": {"conditions": [{"type": "PodScheduled", "status": "True", "lastProbeTime": null,
+                           "lastTransitionTime": "2026-01-02T03:04:05Z"}]},
+            })
+        );
+        let refusal = |pod: Value| bind(&pod, "m", None, None, now()).unwrap_err().message;
+        let cannot = "Operation cannot be fulfilled on pods/binding \"a\":";
+        assert_eq!(refusal(bound), format!("{cannot} pod a is already assigned to node \"n\""));
+        assert_eq!(
+            refusal(value!({"metadata": {"name": "a"}, "spec": {"schedulingGates": [{"name": "g"}]}})),
+            format!("{cannot} pod a has non-empty .spec.schedulingGates")
+        );
+        assert_eq!(
+            refusal(value!({"metadata": {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}})),
+            format!("{cannot} pod a is being deleted, cannot be assigned to a host")
+        );
+    }
+
+    #[test]
+    fn an_eviction_is_noted_once() {
+        let pod = value!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        let noted = evict_condition(&pod, now());
+        assert_eq!(
+            noted.list_at(&["status", "conditions"])[1],
+            value!({"type": "DisruptionTarget", "status": "True", "lastProbeTime": null, "reason": "EvictionByEvictionAPI",
+                    "message": "Eviction API: evicting", "lastTransitionTime": "2026-01-02T03:04:05Z"})
+        );
+        let later = "2026-01-03T00:00:00Z".parse().unwrap();
+        assert_eq!(evict_condition(&noted, later), noted, "the condition holds since it was first noted");
+    }
+
+    #[test]
+    fn fields_of_features_that_are_off_are_dropped() {
+        let mut pod = value!({"spec": {
+            "workloadRef": {"name": "w"},
+            "containers": [{"lifecycle": {"stopSignal": "SIGTERM"}}, {"lifecycle": {"stopSignal": "SIGTERM", "preStop": {}}}],
+            "volumes": [{"projected": {"sources": [{"podCertificate": {}, "secret": {}}]}}],
+        }});
+        drop_unserved(&mut pod, &["spec"]);
+        assert_eq!(
+            pod,
+            value!({"spec": {"containers": [{}, {"lifecycle": {"preStop": {}}}],
+                    "volumes": [{"projected": {"sources": [{"secret": {}}]}}]}})
+        );
+        let before = pod.clone();
+        drop_unserved(&mut pod, &["spec"]);
+        assert!(pod.is(&before), "nothing to drop, nothing copied");
+    }
+}
