@@ -22,14 +22,14 @@ impl Format {
     pub fn named(name: &Text) -> Option<Format> {
         let fits = match name.replace('-', "").as_str() {
             "bsonobjectid" => |s: &str| s.len() == 24 && s.bytes().all(|b| b.is_ascii_hexdigit()),
-            "uri" => is_request_uri,
+            "uri" => is_uri,
             "email" => is_email,
             "hostname" => is_hostname,
             "ipv4" => |s: &str| s.contains('.') && is_sloppy_ip(s),
             "ipv6" => |s: &str| s.contains(':') && s.parse::<Ipv6Addr>().is_ok(),
             "cidr" => is_sloppy_cidr,
             "mac" => is_mac,
-            "uuid" => |s: &str| UUID.is_match(s),
+            "uuid" => is_uuid,
             "uuid3" => |s: &str| UUID3.is_match(s),
             "uuid4" => |s: &str| UUID4.is_match(s),
             "uuid5" => |s: &str| UUID5.is_match(s),
@@ -40,7 +40,7 @@ impl Format {
             "ssn" => |s: &str| s.len() == 11 && SSN.is_match(s),
             "hexcolor" => |s: &str| HEX_COLOUR.is_match(s),
             "rgbcolor" => |s: &str| RGB_COLOUR.is_match(s),
-            "byte" => |s: &str| BASE64.is_match(s),
+            "byte" => is_base64,
             "password" => |_: &str| true,
             "date" => is_date,
             "duration" => is_duration,
@@ -97,7 +97,7 @@ fn is_hostname(s: &str) -> bool {
 }
 
 /// Go's `url.ParseRequestURI`, in what it refuses: relative references, control characters, bad escapes, bad ports.
-fn is_request_uri(s: &str) -> bool {
+pub(super) fn is_uri(s: &str) -> bool {
     if s.is_empty() || s.bytes().any(|b| b < 0x20 || b == 0x7f) {
         return false;
     }
@@ -249,7 +249,7 @@ fn is_credit_card(s: &str) -> bool {
 }
 
 /// `2006-01-02`
-fn is_date(s: &str) -> bool {
+pub(super) fn is_date(s: &str) -> bool {
     let bytes = s.as_bytes();
     let shape = bytes.len() == 10
         && bytes.iter().enumerate().all(|(i, b)| if i == 4 || i == 7 { *b == b'-' } else { b.is_ascii_digit() });
@@ -257,7 +257,7 @@ fn is_date(s: &str) -> bool {
     shape && jiff::civil::Date::new(number(0..4), number(5..7) as i8, number(8..10) as i8).is_ok()
 }
 
-fn is_date_time(s: &str) -> bool {
+pub(super) fn is_date_time(s: &str) -> bool {
     let lower = s.to_lowercase();
     let mut parts = lower.split('t');
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
@@ -266,35 +266,44 @@ fn is_date_time(s: &str) -> bool {
     part(1) <= "23" && part(2) <= "59" && part(3) <= "59"
 }
 
-/// A Go duration, or numbers with units in words (`3 days`).
-fn is_duration(s: &str) -> bool {
-    if is_go_duration(s) {
-        return true;
-    }
-    const UNITS: [(&[&str], &str); 8] = [
-        (&["ns"], "nano"),
-        (&["us", "µs"], "micro"),
-        (&["ms"], "milli"),
-        (&["s"], "sec"),
-        (&["m"], "min"),
-        (&["h", "hr"], "hour"),
-        (&["d"], "day"),
-        (&["w", "wk"], "week"),
-    ];
-    let mut any = false;
-    for found in LOOSE_DURATION.captures_iter(s) {
-        if found[1].parse::<i64>().is_err() {
-            return false;
-        }
-        let unit = found[2].to_lowercase();
-        any |= UNITS.iter().any(|(short, long)| short.contains(&unit.as_str()) || unit.starts_with(long));
-    }
-    any
+pub(super) fn is_uuid(s: &str) -> bool {
+    UUID.is_match(s)
 }
 
-/// What Go's `time.ParseDuration` takes.
-pub(super) fn is_go_duration(s: &str) -> bool {
-    go_duration(s).is_some()
+pub(super) fn is_base64(s: &str) -> bool {
+    BASE64.is_match(s)
+}
+
+fn is_duration(s: &str) -> bool {
+    duration(s).is_some()
+}
+
+/// The nanoseconds of a Go duration, or of numbers with units in words (`3 days`).
+pub(super) fn duration(s: &str) -> Option<i64> {
+    if let Some(nanos) = go_duration(s) {
+        return Some(nanos);
+    }
+    const UNITS: [(&[&str], &str, i64); 8] = [
+        (&["ns"], "nano", 1),
+        (&["us", "µs"], "micro", 1_000),
+        (&["ms"], "milli", 1_000_000),
+        (&["s"], "sec", 1_000_000_000),
+        (&["m"], "min", 60_000_000_000),
+        (&["h", "hr"], "hour", 3_600_000_000_000),
+        (&["d"], "day", 86_400_000_000_000),
+        (&["w", "wk"], "week", 604_800_000_000_000),
+    ];
+    let mut total = None;
+    for found in LOOSE_DURATION.captures_iter(s) {
+        let count: i64 = found[1].parse().ok()?;
+        let unit = found[2].to_lowercase();
+        for (short, long, size) in UNITS {
+            if short.contains(&unit.as_str()) || unit.starts_with(long) {
+                total = Some(total.unwrap_or(0i64).wrapping_add(count.wrapping_mul(size)));
+            }
+        }
+    }
+    total
 }
 
 /// The nanoseconds of a Go duration.

@@ -74,7 +74,7 @@ fn expressions(schema: &Schema, new: &Value, old: Option<&Value>, mut problems: 
         problems.push(FieldError::invalid("<nil>", Value::Null, words));
         return Judgement { problems, warnings: Vec::new() };
     }
-    let mut judgement = cel::validate(schema, new, old);
+    let mut judgement = cel::validate(schema, new, old, true);
     problems.append(&mut judgement.problems);
     Judgement { problems, ..judgement }
 }

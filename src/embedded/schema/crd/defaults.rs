@@ -120,10 +120,11 @@ fn inside_metadata(
 
 /// The rules of the schema, CEL included.
 fn values(default: &Value, typed: &Schema, field: &str) -> Vec<FieldError> {
+    let resource = typed.as_struct().is_some_and(|fields| fields.embedded);
     let mut found = validate::openapi(typed, default, None, Some(field));
     if found.is_empty() && validate::below(typed).cel {
         for old in [Some(default), None] {
-            found = cel::validate(typed, default, old).problems;
+            found = cel::validate(typed, default, old, resource).problems;
             found.iter_mut().for_each(|problem| move_under(field, problem));
             if !found.is_empty() {
                 break;

@@ -20,7 +20,11 @@ use crate::embedded::{
 use crate::value;
 
 pub use names::{is_established, set_terminating, settle};
+pub(super) use printed::rule as printed_rule;
+#[cfg(test)]
+pub(super) use structural::read_rule;
 pub use structural::resource;
+pub(super) use structural::schema as schema_at;
 pub use validate::{validate, warnings};
 
 /// Fills in what the server fills in on every write: names derived from the kind, the conversion strategy, the stored

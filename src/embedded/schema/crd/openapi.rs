@@ -1,5 +1,7 @@
 //! The rules on every schema of a CRD, structural or not: supported constructs, defaults, list types, CEL.
 
+use std::cell::RefCell;
+
 use super::{
     defaults, printed,
     props::{Additional, Props},
@@ -42,6 +44,7 @@ pub(super) fn validate(holder: &Value, path: &str, status: bool, problems: &mut 
     if found.is_empty() {
         found.extend(unreadable);
     }
+    found.append(&mut walk.total.borrow().problems(&path));
     problems.append(&mut found);
 }
 
@@ -108,6 +111,7 @@ struct Place {
 struct Walk {
     schema_problems: Vec<FieldError>,
     cel_problems: Vec<FieldError>,
+    total: RefCell<cel::Total>,
 }
 
 impl Walk {
@@ -140,7 +144,7 @@ impl Walk {
             below.uncorrelated.get_or_insert_with(|| path.to_owned());
         }
         if let Some(items) = schema.items() {
-            let inner = scope.map(|scope| scope.items(items.0));
+            let inner = scope.map(|scope| scope.inside(items.0));
             self.schema(items, &format!("{path}.items"), &below, false, inner.as_ref());
         }
         for (i, items) in schema.list("items").iter().enumerate() {
@@ -152,7 +156,8 @@ impl Walk {
             self.rule(schema, Props(rule), &format!("{path}.x-kubernetes-validations[{i}]"));
         }
         if let Some(scope) = scope.filter(|_| !rules.is_empty() && self.schema_problems.len() == before) {
-            let problems = scope.compile(&format!("{path}.x-kubernetes-validations"), place.uncorrelated.as_deref());
+            let at = format!("{path}.x-kubernetes-validations");
+            let problems = scope.compile(&at, place.uncorrelated.as_deref(), &self.total);
             self.cel_problems.extend(problems);
         }
     }
@@ -169,7 +174,7 @@ impl Walk {
                 below.no_defaults = Some("inside additionalProperties applying to object metadata".to_owned());
             }
             if let Additional::Schema(values) = additional {
-                let inner = scope.map(|scope| scope.values(values.0));
+                let inner = scope.map(|scope| scope.inside(values.0));
                 self.schema(values, &at, &below, false, inner.as_ref());
             }
         }
@@ -182,7 +187,7 @@ impl Walk {
                     below.no_defaults = Some(format!("in top-level {name}"));
                 }
             }
-            let inner = scope.map(|scope| scope.property(name, property.0));
+            let inner = scope.map(|scope| scope.inside(property.0));
             self.schema(property, &format!("{path}.properties[{name}]"), &below, false, inner.as_ref());
         }
     }

@@ -149,7 +149,7 @@ pub(super) fn props(schema: Props<'_>) -> String {
 }
 
 /// `ValidationRule`
-pub(super) fn rule(json: &Value) -> String {
+pub(in crate::embedded::schema) fn rule(json: &Value) -> String {
     let rule = Props(json);
     object(&[
         ("Rule", text(rule, "rule")),

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::{fields, props::Props};
 use crate::embedded::{
     schema::{
         Field, Merge, Schema, Shape, Struct, Topology, cel,
@@ -14,7 +15,7 @@ use crate::embedded::{
 
 /// The type of a custom resource: what the CRD says, and the fields every object has.
 pub fn resource(json: &Value) -> Schema {
-    let mut schema = schema(json);
+    let mut schema = node(json, true);
     with_meta(&mut schema, json);
     schema
 }
@@ -22,6 +23,11 @@ pub fn resource(json: &Value) -> Schema {
 /// The type a JSON schema describes. What is not structural is read as far as it makes sense; [`validate`](super::validate)
 /// has refused it before.
 pub fn schema(json: &Value) -> Schema {
+    node(json, is_true(json, "x-kubernetes-embedded-resource"))
+}
+
+/// As [`schema`]; `resource` if values are whole objects.
+fn node(json: &Value, resource: bool) -> Schema {
     let mut rules = rules(json);
     let kind = json.str_at(&["type"]).unwrap_or_default();
     let preserve = is_true(json, "x-kubernetes-preserve-unknown-fields");
@@ -51,10 +57,15 @@ pub fn schema(json: &Value) -> Schema {
         allowed: json.list_at(&["enum"]).to_vec(),
         rules: Some(Box::new(rules)),
     };
+    let mut cel = schema.rules.as_mut().map(|rules| std::mem::take(&mut rules.cel)).unwrap_or_default();
+    cel.iter_mut().for_each(|rule| rule.compile(&schema, resource));
+    if let Some(rules) = &mut schema.rules {
+        rules.cel = cel;
+    }
     if schema.rules.as_deref().is_some_and(is_empty) {
         schema.rules = None;
     }
-    if json.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
+    if is_true(json, "x-kubernetes-embedded-resource") {
         with_meta(&mut schema, json);
     }
     schema
@@ -170,7 +181,7 @@ fn rules(json: &Value) -> Rules {
         any_of: clauses("anyOf"),
         one_of: clauses("oneOf"),
         not: json.get("not").filter(|not| not.as_map().is_some()).map(|not| Box::new(clause(not))),
-        cel: json.list_at(&["x-kubernetes-validations"]).iter().map(cel_rule).collect(),
+        cel: json.list_at(&["x-kubernetes-validations"]).iter().map(|rule| read_rule(rule, json)).collect(),
         below: Below::default(),
     }
 }
@@ -179,15 +190,19 @@ fn pattern(text: &Text) -> Pattern {
     Pattern { text: text.clone(), regex: regexp::compile(text).ok() }
 }
 
-fn cel_rule(json: &Value) -> cel::Rule {
-    let text = |key: &str| json.get(key).and_then(Value::as_text).cloned();
+/// Reads a CEL rule that stands in a schema.
+pub fn read_rule(rule: &Value, schema: &Value) -> cel::Rule {
+    let text = |key: &str| rule.get(key).and_then(Value::as_text).cloned();
+    let path = text("fieldPath").unwrap_or_default();
+    let field = fields::find(&path, Props(schema), true).map(|(written, _)| written).unwrap_or_default();
     cel::Rule {
         rule: text("rule").unwrap_or_default(),
         message: text("message").unwrap_or_default(),
         message_expression: text("messageExpression").unwrap_or_default(),
         reason: text("reason"),
-        field_path: text("fieldPath").unwrap_or_default(),
-        optional_old_self: json.get("optionalOldSelf").and_then(Value::as_bool),
+        field: field.into(),
+        optional_old: is_true(rule, "optionalOldSelf"),
+        ..cel::Rule::default()
     }
 }
 

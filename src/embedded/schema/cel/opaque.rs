@@ -1,0 +1,537 @@
+//! The values of the Kubernetes libraries: quantities, addresses, networks, URLs, versions and named formats.
+
+use std::{
+    cmp::Ordering,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+use super::value::{Fault, fault};
+use crate::embedded::{names, schema::formats, status::go_quoted};
+
+/// A value of a library.
+#[derive(Debug, Clone)]
+pub(super) enum Opaque {
+    Quantity(Quantity),
+    Ip(IpAddr),
+    Cidr(IpAddr, u8),
+    Url(Url),
+    Semver(Semver),
+    Format(&'static NamedFormat),
+}
+
+impl Opaque {
+    /// The name of its type.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Opaque::Quantity(_) => "kubernetes.Quantity",
+            Opaque::Ip(_) => "net.IP",
+            Opaque::Cidr(..) => "net.CIDR",
+            Opaque::Url(_) => "kubernetes.URL",
+            Opaque::Semver(_) => "kubernetes.Semver",
+            Opaque::Format(_) => "kubernetes.NamedFormat",
+        }
+    }
+
+    /// Whether both are equal; only like can be compared with like.
+    pub fn equal(&self, other: &Opaque) -> Result<bool, Fault> {
+        match (self, other) {
+            (Opaque::Quantity(a), Opaque::Quantity(b)) => Ok(a.order(b) == Ordering::Equal),
+            (Opaque::Ip(a), Opaque::Ip(b)) => Ok(a == b),
+            (Opaque::Cidr(a, n), Opaque::Cidr(b, m)) => Ok(a == b && n == m),
+            (Opaque::Url(a), Opaque::Url(b)) => Ok(a.text == b.text),
+            (Opaque::Semver(a), Opaque::Semver(b)) => Ok(a.order(b) == Ordering::Equal),
+            (Opaque::Format(a), Opaque::Format(b)) => Ok(a.name == b.name),
+            _ => Err(Fault::Overload),
+        }
+    }
+}
+
+/// A resource quantity: a number of billionths, or of nothing finer than Kubernetes keeps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Quantity {
+    nanos: i128,
+}
+
+const NANO: i128 = 1_000_000_000;
+
+impl Quantity {
+    /// Reads `1.5Gi`, `100m`, `1e3`; in the words of the real server if it is none.
+    pub fn parse(text: &str) -> Result<Quantity, Fault> {
+        const BAD: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+        const NO_SUFFIX: &str = "unable to parse quantity's suffix";
+        const NO_NUMBER: &str = "unable to parse numeric part of quantity";
+        if text.is_empty() {
+            return fault(BAD);
+        }
+        let (negative, rest) = match text.as_bytes()[0] {
+            b'-' => (true, &text[1..]),
+            b'+' => (false, &text[1..]),
+            _ => (false, text),
+        };
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, suffix) = rest.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+        let digits = letters.strip_prefix(['-', '+']).unwrap_or(letters);
+        if number.is_empty() || fraction.contains('.') || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return fault(BAD);
+        }
+        if whole.is_empty() && fraction.is_empty() {
+            return fault(NO_NUMBER);
+        }
+        let (ten, two) = match suffix {
+            "" => (0, 0),
+            "n" => (-9, 0),
+            "u" => (-6, 0),
+            "m" => (-3, 0),
+            "k" => (3, 0),
+            "M" => (6, 0),
+            "G" => (9, 0),
+            "T" => (12, 0),
+            "P" => (15, 0),
+            "E" => (18, 0),
+            "Ki" => (0, 10),
+            "Mi" => (0, 20),
+            "Gi" => (0, 30),
+            "Ti" => (0, 40),
+            "Pi" => (0, 50),
+            "Ei" => (0, 60),
+            other => match other.strip_prefix(['e', 'E']).and_then(|exponent| exponent.parse::<i32>().ok()) {
+                Some(exponent) => (exponent, 0),
+                None => return fault(NO_SUFFIX),
+            },
+        };
+        Ok(Quantity { nanos: scaled(whole, fraction, ten, two, negative) })
+    }
+
+    pub fn of_int(n: i64) -> Quantity {
+        Quantity { nanos: i128::from(n) * NANO }
+    }
+
+    pub fn order(&self, other: &Quantity) -> Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
+
+    pub fn sign(&self) -> i64 {
+        self.nanos.signum() as i64
+    }
+
+    /// The number, if it is whole and fits.
+    pub fn as_int(&self) -> Option<i64> {
+        (self.nanos % NANO == 0).then(|| i64::try_from(self.nanos / NANO).ok()).flatten()
+    }
+
+    pub fn as_float(&self) -> f64 {
+        self.nanos as f64 / NANO as f64
+    }
+
+    pub fn add(&self, other: &Quantity) -> Quantity {
+        Quantity { nanos: self.nanos.saturating_add(other.nanos) }
+    }
+
+    pub fn sub(&self, other: &Quantity) -> Quantity {
+        Quantity { nanos: self.nanos.saturating_sub(other.nanos) }
+    }
+}
+
+/// The billionths of a number; what is finer is rounded away from zero, what is too large stays at the end.
+fn scaled(whole: &str, fraction: &str, ten: i32, two: u32, negative: bool) -> i128 {
+    let digits: String = whole.chars().chain(fraction.chars()).collect();
+    let digits = digits.trim_start_matches('0');
+    let mut exponent = ten + 9 - i32::try_from(fraction.len()).unwrap_or(i32::MAX / 4);
+    let mut value: i128 = 0;
+    let mut lost = false;
+    for (i, c) in digits.chars().enumerate() {
+        // More digits than a number holds: the rest only shifts.
+        if i >= 36 {
+            exponent += 1;
+            lost |= c != '0';
+        } else {
+            value = value * 10 + i128::from(c as u8 - b'0');
+        }
+    }
+    value = value.checked_shl(two).filter(|shifted| shifted >> two == value).unwrap_or(i128::MAX);
+    while exponent > 0 && value != 0 {
+        value = value.saturating_mul(10);
+        exponent -= 1;
+        if value == i128::MAX {
+            break;
+        }
+    }
+    while exponent < 0 && value != 0 {
+        lost |= value % 10 != 0;
+        value /= 10;
+        exponent += 1;
+    }
+    let value = value.saturating_add(i128::from(lost));
+    if negative { -value } else { value }
+}
+
+/// Reads an address as the libraries take it: no zone, no IPv4 in IPv6.
+pub(super) fn parse_ip(text: &str) -> Result<IpAddr, Fault> {
+    let quoted = go_quoted(text);
+    if let Some((address, zone)) = text.split_once('%')
+        && !zone.is_empty()
+        && address.parse::<Ipv6Addr>().is_ok()
+    {
+        return fault(format!("IP address {quoted} with zone value is not allowed"));
+    }
+    let parsed: Result<IpAddr, _> = text.parse();
+    match parsed {
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            fault(format!("IPv4-mapped IPv6 address {quoted} is not allowed"))
+        }
+        Ok(address) => Ok(address),
+        Err(_) => fault(format!(
+            "IP Address {quoted} parse error during conversion from string: ParseAddr({quoted}): {}",
+            why_no_ip(text)
+        )),
+    }
+}
+
+/// Go's reason, for the common mistakes.
+fn why_no_ip(text: &str) -> String {
+    if text.contains(':') {
+        return format!("unexpected character, want colon (at {})", go_quoted(text));
+    }
+    if !text.contains('.') {
+        return "unable to parse IP".to_owned();
+    }
+    let mut fields = 0;
+    for (i, field) in text.split('.').enumerate() {
+        fields = i + 1;
+        if field.is_empty() {
+            return "IPv4 field must have at least one digit".to_owned();
+        }
+        if let Some(c) = field.chars().find(|c| !c.is_ascii_digit()) {
+            let at = &text[text.find(c).unwrap_or(0)..];
+            return format!("unexpected character (at {})", go_quoted(at));
+        }
+        if field.len() > 1 && field.starts_with('0') {
+            return "IPv4 field has octet with leading zero".to_owned();
+        }
+        if field.parse::<u32>().is_ok_and(|n| n > 255) || field.len() > 3 {
+            return "IPv4 field has value >255".to_owned();
+        }
+    }
+    if fields < 4 { "IPv4 address too short" } else { "IPv4 address too long" }.to_owned()
+}
+
+/// Reads a network.
+pub(super) fn parse_cidr(text: &str) -> Result<(IpAddr, u8), Fault> {
+    let quoted = go_quoted(text);
+    const WHERE: &str = "network address parse error during conversion from string";
+    let bad = |why: &str| fault(format!("{WHERE}: {WHERE}: netip.ParsePrefix({quoted}): {why}"));
+    let Some((address, bits)) = text.rsplit_once('/') else { return bad("no '/'") };
+    let Ok(address) = address.parse::<IpAddr>() else {
+        return bad(&format!("ParseAddr({}): {}", go_quoted(address), why_no_ip(address)));
+    };
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let digits =
+        !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit()) && (bits.len() == 1 || !bits.starts_with('0'));
+    if !digits {
+        return bad(&format!("bad bits after slash: {}", go_quoted(bits)));
+    }
+    match bits.parse::<u8>() {
+        Ok(bits) if bits <= most => match address {
+            IpAddr::V6(inner) if inner.to_ipv4_mapped().is_some() => {
+                fault(format!("{WHERE}: IPv4-mapped IPv6 address {quoted} is not allowed"))
+            }
+            address => Ok((address, bits)),
+        },
+        _ => bad("prefix length out of range"),
+    }
+}
+
+/// The address with the bits beyond the prefix cleared.
+pub(super) fn masked(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(a) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
+            IpAddr::V4(Ipv4Addr::from(u32::from(a) & mask))
+        }
+        IpAddr::V6(a) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits.min(128))).unwrap_or(0);
+            IpAddr::V6(Ipv6Addr::from(u128::from(a) & mask))
+        }
+    }
+}
+
+/// Whether an address is in a network.
+pub(super) fn contains(network: (IpAddr, u8), address: IpAddr) -> bool {
+    network.0.is_ipv4() == address.is_ipv4() && masked(network.0, network.1) == masked(address, network.1)
+}
+
+/// What rules may ask of an address.
+pub(super) fn is_of_kind(address: IpAddr, question: &str) -> bool {
+    let link_local_unicast = match address {
+        IpAddr::V4(a) => a.is_link_local(),
+        IpAddr::V6(a) => a.segments()[0] & 0xffc0 == 0xfe80,
+    };
+    match question {
+        "isUnspecified" => address.is_unspecified(),
+        "isLoopback" => address.is_loopback(),
+        "isLinkLocalMulticast" => match address {
+            IpAddr::V4(a) => a.octets()[..3] == [224, 0, 0],
+            IpAddr::V6(a) => a.segments()[0] & 0xff0f == 0xff02,
+        },
+        "isLinkLocalUnicast" => link_local_unicast,
+        _ => {
+            let broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+            !(broadcast
+                || address.is_unspecified()
+                || address.is_loopback()
+                || address.is_multicast()
+                || link_local_unicast)
+        }
+    }
+}
+
+/// A URL, taken apart.
+#[derive(Debug, Clone)]
+pub(super) struct Url {
+    pub text: String,
+    pub scheme: String,
+    /// With its port.
+    pub host: String,
+    /// As written.
+    pub path: String,
+    pub query: String,
+}
+
+impl Url {
+    /// Reads an absolute URL or a path.
+    pub fn parse(text: &str) -> Result<Url, Fault> {
+        let bad = |why: &str| {
+            fault(format!("URL parse error during conversion from string: parse {}: {why}", go_quoted(text)))
+        };
+        if !formats::is_uri(text) {
+            return match text {
+                "" => bad("empty url"),
+                _ => bad("invalid URI for request"),
+            };
+        }
+        let rest = text.split('#').next().unwrap_or_default();
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let colon =
+            rest.find(':').filter(|i| rest[..*i].bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)));
+        let (scheme, rest) = colon.map_or(("", rest), |i| (&rest[..i], &rest[i + 1..]));
+        let (authority, path) = match rest.strip_prefix("//") {
+            Some(after) => after.split_at(after.find('/').unwrap_or(after.len())),
+            None => ("", rest),
+        };
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        // What has a scheme and no slash after it is opaque: it has no path.
+        let opaque = !scheme.is_empty() && !rest.starts_with('/');
+        Ok(Url {
+            text: text.to_owned(),
+            scheme: scheme.to_lowercase(),
+            host: host.to_owned(),
+            path: if opaque { String::new() } else { path.to_owned() },
+            query: query.to_owned(),
+        })
+    }
+
+    pub fn hostname(&self) -> &str {
+        match self.host.strip_prefix('[') {
+            Some(inner) => inner.split(']').next().unwrap_or_default(),
+            None => self.host.split(':').next().unwrap_or_default(),
+        }
+    }
+
+    pub fn port(&self) -> &str {
+        let after = self.host.rfind(']').map_or(self.host.as_str(), |i| &self.host[i..]);
+        after.rsplit_once(':').map_or("", |(_, port)| port)
+    }
+
+    /// The parameters and their values, in order of name.
+    pub fn parameters(&self) -> Vec<(String, Vec<String>)> {
+        let mut all: Vec<(String, Vec<String>)> = Vec::new();
+        for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (Some(key), Some(value)) = (unescaped(key), unescaped(value)) else { continue };
+            match all.iter_mut().find(|(name, _)| *name == key) {
+                Some((_, values)) => values.push(value),
+                None => all.push((key, vec![value])),
+            }
+        }
+        all.sort();
+        all
+    }
+}
+
+/// Percent signs and plus signs read.
+fn unescaped(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(b) = bytes.next() {
+        out.push(match b {
+            b'+' => b' ',
+            b'%' => {
+                let digits = [bytes.next()?, bytes.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            b => b,
+        });
+    }
+    String::from_utf8(out).ok()
+}
+
+/// A semantic version.
+#[derive(Debug, Clone)]
+pub(super) struct Semver {
+    /// Major, minor, patch.
+    pub numbers: [u64; 3],
+    pre: Vec<String>,
+}
+
+impl Semver {
+    /// Reads `1.2.3-rc.1+build`; in the words of the real server's library if it is none.
+    pub fn parse(text: &str) -> Result<Semver, Fault> {
+        if text.is_empty() {
+            return fault("Version string empty");
+        }
+        let parts: Vec<&str> = text.splitn(3, '.').collect();
+        let [major, minor, rest] = parts.as_slice() else { return fault("No Major.Minor.Patch elements found") };
+        let (rest, build) = rest.split_once('+').map_or((*rest, None), |(rest, build)| (rest, Some(build)));
+        let (patch, pre) = rest.split_once('-').map_or((rest, None), |(patch, pre)| (patch, Some(pre)));
+        let number = |name: &str, text: &str| -> Result<u64, Fault> {
+            if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+                return match name {
+                    "" if text.is_empty() => fault("Invalid character(s) found in patch number \"\""),
+                    _ => fault(format!("Invalid character(s) found in {name} number {}", go_quoted(text))),
+                };
+            }
+            if text.len() > 1 && text.starts_with('0') {
+                let upper = format!("{}{}", name[..1].to_uppercase(), &name[1..]);
+                return fault(format!("{upper} number must not contain leading zeroes {}", go_quoted(text)));
+            }
+            text.parse()
+                .or_else(|_| fault(format!("strconv.ParseUint: parsing {}: value out of range", go_quoted(text))))
+        };
+        let numbers = [number("major", major)?, number("minor", minor)?, number("patch", patch)?];
+        let valid = |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        let pre: Vec<String> = pre.map(|pre| pre.split('.').map(str::to_owned).collect()).unwrap_or_default();
+        for part in &pre {
+            if part.is_empty() {
+                return fault("Prerelease is empty");
+            }
+            if !valid(part) {
+                return fault(format!("Invalid character(s) found in prerelease {}", go_quoted(part)));
+            }
+            if part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit()) {
+                return fault(format!(
+                    "Numeric PreRelease version must not contain leading zeroes {}",
+                    go_quoted(part)
+                ));
+            }
+        }
+        for part in build.into_iter().flat_map(|build| build.split('.')) {
+            if part.is_empty() {
+                return fault("Build meta data is empty");
+            }
+            if !valid(part) {
+                return fault(format!("Invalid character(s) found in build meta data {}", go_quoted(part)));
+            }
+        }
+        Ok(Semver { numbers, pre })
+    }
+
+    /// As [`Semver::parse`], after a leading `v` and zeros are dropped and missing numbers filled in.
+    pub fn parse_tolerant(text: &str) -> Result<Semver, Fault> {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let mut parts: Vec<String> = text.splitn(3, '.').map(str::to_owned).collect();
+        for part in parts.iter_mut().filter(|part| part.len() > 1) {
+            let trimmed = part.trim_start_matches('0');
+            *part = match trimmed.starts_with(|c: char| c.is_ascii_digit()) {
+                true => trimmed.to_owned(),
+                false => format!("0{trimmed}"),
+            };
+        }
+        if parts.len() < 3 {
+            if parts.last().is_some_and(|last| last.contains(['+', '-'])) {
+                return fault("short version cannot contain PreRelease/Build meta data");
+            }
+            parts.resize(3, "0".to_owned());
+        }
+        Semver::parse(&parts.join("."))
+    }
+
+    pub fn order(&self, other: &Semver) -> Ordering {
+        let numbers = self.numbers.cmp(&other.numbers);
+        if numbers != Ordering::Equal || (self.pre.is_empty() && other.pre.is_empty()) {
+            return numbers;
+        }
+        match (self.pre.is_empty(), other.pre.is_empty()) {
+            (true, _) => return Ordering::Greater,
+            (_, true) => return Ordering::Less,
+            _ => {}
+        }
+        for (a, b) in self.pre.iter().zip(&other.pre) {
+            let order = match (a.parse::<u64>(), b.parse::<u64>()) {
+                (Ok(a), Ok(b)) => a.cmp(&b),
+                (Ok(_), Err(_)) => Ordering::Less,
+                (Err(_), Ok(_)) => Ordering::Greater,
+                (Err(_), Err(_)) => a.cmp(b),
+            };
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        self.pre.len().cmp(&other.pre.len())
+    }
+}
+
+/// A format rules can name.
+#[derive(Debug)]
+pub(super) struct NamedFormat {
+    pub name: &'static str,
+    /// What is wrong with a text; nothing if it has the format.
+    pub check: fn(&str) -> Vec<String>,
+    /// How long a pattern it costs as much as.
+    pub pattern: u64,
+}
+
+fn one(fits: bool, words: &str) -> Vec<String> {
+    if fits { Vec::new() } else { vec![words.to_owned()] }
+}
+
+/// The formats rules can name.
+pub(super) static FORMATS: [NamedFormat; 13] = [
+    NamedFormat { name: "dns1123Label", check: names::dns_label, pattern: 30 },
+    NamedFormat { name: "dns1123Subdomain", check: names::dns_subdomain, pattern: 60 },
+    NamedFormat { name: "dns1035Label", check: names::dns1035_label, pattern: 30 },
+    NamedFormat { name: "qualifiedName", check: names::label_key, pattern: 60 },
+    NamedFormat {
+        name: "dns1123LabelPrefix",
+        check: |text| names::dns_label(&names::mask_trailing_dash(text)),
+        pattern: 30,
+    },
+    NamedFormat {
+        name: "dns1123SubdomainPrefix",
+        check: |text| names::dns_subdomain(&names::mask_trailing_dash(text)),
+        pattern: 60,
+    },
+    NamedFormat {
+        name: "dns1035LabelPrefix",
+        check: |text| names::dns1035_label(&names::mask_trailing_dash(text)),
+        pattern: 30,
+    },
+    NamedFormat { name: "labelValue", check: names::label_value, pattern: 40 },
+    NamedFormat {
+        name: "uri",
+        check: |text| match text {
+            "" => vec!["parse \"\": empty url".to_owned()],
+            text => one(formats::is_uri(text), &format!("parse {}: invalid URI for request", go_quoted(text))),
+        },
+        pattern: 1103,
+    },
+    NamedFormat {
+        name: "uuid",
+        check: |text| one(formats::is_uuid(text), "does not match the UUID format"),
+        pattern: 82,
+    },
+    NamedFormat { name: "byte", check: |text| one(formats::is_base64(text), "invalid base64"), pattern: 84 },
+    NamedFormat { name: "date", check: |text| one(formats::is_date(text), "invalid date"), pattern: 78 },
+    NamedFormat { name: "datetime", check: |text| one(formats::is_date_time(text), "invalid datetime"), pattern: 78 },
+];
