@@ -13,11 +13,12 @@ use tokio::signal;
 use super::{Output, bold, kubeconfig, remedied};
 use crate::embedded::{
     clock::Clock,
+    controllers,
     http::{
         data::{self, Data},
         server::{self, Identity},
         service::{Front, Settings},
-        world::{Pace, Still, World},
+        world::{Pace, World},
     },
     store::{Config, Store, journal::Journal},
 };
@@ -73,7 +74,11 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         remedied(error.into(), remedy)
     })?;
 
-    let world = World::new(store, Box::new(Still), data, Pace::Wall);
+    let around = controllers::World::new(controllers::Settings {
+        seed: arguments.seed.unwrap_or_default(),
+        ..controllers::Settings::default()
+    });
+    let world = World::new(store, Box::new(around), data, Pace::Wall);
     let settings = Settings { token: Some(token), address: address.to_string() };
     let front = Front::new(world.clone(), settings);
     let driver = tokio::spawn(world.clone().drive());

@@ -424,3 +424,179 @@ pub fn controller_reference(owner: &Object) -> Value {
 pub fn after(time: Timestamp, seconds: i64) -> Timestamp {
     time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    fn object(value: Value) -> Arc<Object> {
+        Arc::new(Object { value, managers: Default::default() })
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-01T01:00:00Z".parse().unwrap()
+    }
+
+    /// A running, ready pod on node `n`, with changes.
+    fn pod(name: &str, changes: &[(&[&str], Value)]) -> Arc<Object> {
+        let mut pod = value!({
+            "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web"}},
+            "spec": {"nodeName": "n"},
+            "status": {"phase": "Running", "conditions": [
+                {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+        });
+        for (path, value) in changes {
+            pod.set_at(path, value);
+        }
+        object(pod)
+    }
+
+    fn ready(status: &str, since: &str) -> Value {
+        value!([{"type": "Ready", "status": status, "lastTransitionTime": since}])
+    }
+
+    #[test]
+    fn the_least_useful_pod_goes_first() {
+        let cost = |cost: &str| value!({"controller.kubernetes.io/pod-deletion-cost": cost});
+        let conditions: &[&str] = &["status", "conditions"];
+        // In each row the first goes before the second, whatever their names.
+        let rows = [
+            (pod("b", &[(&["spec", "nodeName"], "".into())]), pod("a", &[(&["status", "phase"], "Pending".into())])),
+            (
+                pod("b", &[(&["status", "phase"], "Pending".into())]),
+                pod("a", &[(&["status", "phase"], "Unknown".into())]),
+            ),
+            (pod("b", &[(conditions, ready("False", "2026-01-01T00:00:00Z"))]), pod("a", &[])),
+            (pod("b", &[(&["metadata", "annotations"], cost("-5"))]), pod("a", &[])),
+            (pod("b", &[]), pod("a", &[(&["metadata", "annotations"], cost("10"))])),
+            (pod("b", &[(conditions, ready("True", "2026-01-01T00:59:00Z"))]), pod("a", &[])),
+            (pod("b", &[(&["status", "containerStatuses"], value!([{"restartCount": 3}]))]), pod("a", &[])),
+            (pod("b", &[(&["metadata", "creationTimestamp"], "2026-01-01T00:59:00Z".into())]), pod("a", &[])),
+            // 50 and 60 minutes are the same power of two: the uid decides.
+            (pod("a", &[]), pod("b", &[(conditions, ready("True", "2026-01-01T00:10:00Z"))])),
+        ];
+        for (first, second) in rows {
+            for pair in [[first.clone(), second.clone()], [second.clone(), first.clone()]] {
+                assert_eq!(deletion_order(&pair, &[], now())[0].value, first.value);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cost_that_is_no_plain_number_counts_nothing() {
+        for (text, cost) in
+            [("5", 5), ("-5", -5), ("0", 0), ("+5", 0), ("05", 0), ("-05", -5), ("x", 0), ("99999999999", 0)]
+        {
+            let annotations = value!({"controller.kubernetes.io/pod-deletion-cost": text});
+            assert_eq!(deletion_cost(&pod("a", &[(&["metadata", "annotations"], annotations)]).value), cost, "{text}");
+        }
+    }
+
+    #[test]
+    fn pods_on_crowded_nodes_go_first() {
+        let on = |name: &str, node: &str| pod(name, &[(&["spec", "nodeName"], node.into())]);
+        let pods = [on("a", "m"), on("b", "n"), on("c", "n")];
+        let order = deletion_order(&pods, &pods, now());
+        assert_eq!(order[2].name(), "a");
+    }
+
+    #[test]
+    fn the_order_is_defined_for_any_mix() {
+        // Upstream's order is not transitive; whatever comes of it, nothing panics and nothing is lost.
+        let minute = |n: usize| format!("2026-01-01T00:{:02}:00Z", n * 7 % 60);
+        let pods: Vec<_> = (0..200)
+            .map(|n| {
+                let restarts = value!([{"restartCount": n * 13 % 5}]);
+                let conditions = ready("True", &minute(n % 9));
+                pod(
+                    &format!("p{}", n * 37 % 200),
+                    &[(&["status", "conditions"], conditions), (&["status", "containerStatuses"], restarts)],
+                )
+            })
+            .collect();
+        let mut names: Vec<_> = deletion_order(&pods, &[], now()).iter().map(|pod| pod.name()).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 200);
+    }
+
+    fn set(replicas: i64, status: Value) -> Value {
+        let mut set = value!({"metadata": {"uid": "u", "generation": 3}, "spec": {
+            "minReadySeconds": 10, "template": {"metadata": {"labels": {"app": "web", "x": "y"}}}}});
+        set.set_at(&["spec", "replicas"], replicas);
+        set.set_at(&["status"], status);
+        set
+    }
+
+    #[test]
+    fn what_is_missing_is_made_and_what_is_too_much_goes() {
+        let pods = [pod("a", &[]), pod("b", &[(&["status", "phase"], "Pending".into())])];
+        let none = Vec::new;
+        assert_eq!(scale(&set(2, value!({})), &pods, none, now()), Scaling::Enough);
+        assert_eq!(scale(&set(5, value!({})), &pods, none, now()), Scaling::Create(3));
+        assert_eq!(scale(&set(5000, value!({})), &pods, none, now()), Scaling::Create(500));
+        assert_eq!(scale(&set(1, value!({})), &pods, none, now()), Scaling::Delete(vec![pods[1].clone()]));
+        assert_eq!(scale(&set(0, value!({})), &pods, none, now()), Scaling::Delete(pods.to_vec()));
+    }
+
+    #[test]
+    fn status_counts_labelled_ready_and_available_pods() {
+        let labels: &[&str] = &["metadata", "labels"];
+        let full = value!({"app": "web", "x": "y", "more": "z"});
+        let pods = [
+            pod("a", &[(labels, full)]),
+            pod("b", &[(&["status", "conditions"], ready("True", "2026-01-01T00:59:55Z"))]),
+            pod("c", &[(&["status", "conditions"], ready("False", "2026-01-01T00:00:00Z"))]),
+        ];
+        assert_eq!(
+            status(&set(3, value!({"availableReplicas": 9})), &pods, 2, None, now()),
+            value!({"replicas": 3, "fullyLabeledReplicas": 1, "readyReplicas": 2, "availableReplicas": 1,
+                "terminatingReplicas": 2, "observedGeneration": 3})
+        );
+        assert_eq!(next_availability(&pods, 10, now()).map(|at| at.to_string()), Some("2026-01-01T01:00:05Z".into()));
+    }
+
+    #[test]
+    fn a_failure_is_shown_until_it_is_over() {
+        let failed = status(&set(3, value!({})), &[], 0, Some("no quota"), now());
+        assert_eq!(
+            failed.get("conditions"),
+            Some(
+                &value!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "no quota",
+                "lastTransitionTime": "2026-01-01T01:00:00Z"}])
+            )
+        );
+        let same = status(&set(3, failed.clone()), &[], 0, Some("still no quota"), now());
+        assert_eq!(same.get("conditions"), failed.get("conditions"));
+        assert_eq!(status(&set(3, failed), &[], 0, None, now()).get("conditions"), None);
+    }
+
+    #[test]
+    fn an_owner_claims_what_matches_and_is_free() {
+        let selector = Labels::of(&value!({"matchLabels": {"app": "web"}})).unwrap();
+        let owner = |terminating: bool| {
+            let mut owner = value!({"metadata": {"uid": "u"}});
+            if terminating {
+                owner.set_at(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
+            }
+            object(owner)
+        };
+        let owned = |uid: &str| value!([{"uid": uid, "controller": true}]);
+        let references: &[&str] = &["metadata", "ownerReferences"];
+        let other: (&[&str], Value) = (&["metadata", "labels"], value!({"app": "other"}));
+        let leaving: (&[&str], Value) = (&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
+        for (terminating, pod, expected) in [
+            (false, pod("a", &[(references, owned("u"))]), Claim::Mine),
+            (false, pod("a", &[(references, owned("u")), other.clone()]), Claim::Release),
+            (true, pod("a", &[(references, owned("u")), other.clone()]), Claim::NotMine),
+            (false, pod("a", &[(references, owned("v"))]), Claim::NotMine),
+            (false, pod("a", &[]), Claim::Adopt),
+            (true, pod("a", &[]), Claim::NotMine),
+            (false, pod("a", &[leaving]), Claim::NotMine),
+            (false, pod("a", &[other]), Claim::NotMine),
+        ] {
+            assert_eq!(claim(&owner(terminating), &selector, &pod), expected, "{}", pod.value);
+        }
+    }
+}

@@ -167,6 +167,13 @@ impl World {
         while self.step(store) {}
     }
 
+    /// Whether there is something to do now.
+    pub fn has_work(&self, store: &Store) -> bool {
+        !self.queue.is_empty()
+            || self.cursor != Some(store.version())
+            || self.next_wake().is_some_and(|time| time <= store.now())
+    }
+
     /// When there is something to do, if nothing changes before.
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.timers.first().map(|(time, _)| *time)

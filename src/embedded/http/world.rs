@@ -11,6 +11,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::data::Data;
 use crate::embedded::{
+    controllers,
     discovery::Catalog,
     status::Status,
     store::{
@@ -38,6 +39,22 @@ impl Around for Still {
 
     fn next_wake(&self, _: &Store) -> Option<Timestamp> {
         None
+    }
+}
+
+/// How many things controllers look at before requests get their turn.
+const BATCH: usize = 256;
+
+impl Around for controllers::World {
+    fn step(&mut self, store: &mut Store) {
+        let mut left = BATCH;
+        while left > 0 && controllers::World::step(self, store) {
+            left -= 1;
+        }
+    }
+
+    fn next_wake(&self, store: &Store) -> Option<Timestamp> {
+        if self.has_work(store) { Some(store.now()) } else { controllers::World::next_wake(self) }
     }
 }
 

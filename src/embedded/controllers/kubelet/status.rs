@@ -393,3 +393,133 @@ fn report(pod: &Value, course: &Course, container: &Value, before: Option<&Value
 pub fn runs(course: &Course) -> bool {
     course.fate != Fate::NoImage
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::story, *};
+    use crate::value;
+
+    fn pod() -> Value {
+        value!({
+            "metadata": {"name": "web-1", "namespace": "shop", "uid": "u", "generation": 1},
+            "spec": {"restartPolicy": "Always", "containers": [{"name": "c", "image": "app:v1"}]},
+            "status": {"phase": "Pending", "conditions": [
+                {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+        })
+    }
+
+    fn at(millis: i64) -> Timestamp {
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        add(start, SignedDuration::from_millis(millis))
+    }
+
+    fn played(pod: &Value, millis: i64) -> Play {
+        let story = story::read(pod, SignedDuration::from_millis(300));
+        play(pod, &story, &Place { started: at(0), ip: "10.0.0.2".into(), host_ip: "10.255.0.1".into() }, at(millis))
+    }
+
+    /// The pod after the status was written, as a strategic merge would.
+    fn after(pod: &Value, status: &Value) -> Value {
+        let mut new = pod.clone();
+        let mut conditions = pod.list_at(&["status", "conditions"]).to_vec();
+        for wanted in status.list_at(&["conditions"]) {
+            let kind = wanted.str_at(&["type"]);
+            conditions.retain(|condition| condition.str_at(&["type"]) != kind);
+            conditions.push(wanted.clone());
+        }
+        for (field, value) in status.as_map().unwrap().iter() {
+            new.set_at(&["status", field], value);
+        }
+        new.set_at(&["status", "conditions"], conditions);
+        new
+    }
+
+    #[test]
+    fn a_pod_runs_then_is_ready_then_rests() {
+        let first = played(&pod(), 0);
+        assert_eq!(first.wake, Some(at(300)));
+        let status = first.status.unwrap();
+        let condition = |kind: &str, status: &str, reason: Option<&str>, message: Option<&str>| {
+            value!({"type": kind, "status": status, "reason": reason, "message": message, "lastProbeTime": null,
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1})
+        };
+        let why = Some("containers with unready status: [c]");
+        let mut expected = value!({
+            "phase": "Running", "podIP": "10.0.0.2", "podIPs": [{"ip": "10.0.0.2"}], "hostIP": "10.255.0.1",
+            "hostIPs": [{"ip": "10.255.0.1"}], "startTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+            "containerStatuses": [{"name": "c", "image": "app:v1", "imageID": "app:v1", "containerID": "fake://u/c/0",
+                "ready": false, "started": true, "restartCount": 0, "lastState": {},
+                "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}],
+        });
+        expected.set_at(
+            &["conditions"],
+            Value::list([
+                condition("PodReadyToStartContainers", "True", None, None),
+                condition("Initialized", "True", None, None),
+                condition("Ready", "False", Some("ContainersNotReady"), why),
+                condition("ContainersReady", "False", Some("ContainersNotReady"), why),
+                condition("PodScheduled", "True", None, None),
+            ]),
+        );
+        assert_eq!(status, expected);
+        assert_eq!(
+            first.reports.iter().map(|report| report.reason).collect::<Vec<_>>(),
+            ["Pulled", "Created", "Started"]
+        );
+
+        let running = after(&pod(), &status);
+        assert_eq!(played(&running, 299), Play { status: None, reports: Vec::new(), wake: Some(at(300)) });
+        let second = played(&running, 300).status.unwrap();
+        let ready = after(&running, &second);
+        assert!(ask::is_ready(&ready));
+        assert_eq!(played(&ready, 1_000_000), Play { status: None, reports: Vec::new(), wake: None });
+    }
+
+    #[test]
+    fn a_gate_holds_readiness_back_until_it_opens() {
+        let mut pod = pod();
+        pod.set_at(&["spec", "readinessGates"], value!([{"conditionType": "lb"}]));
+        let waiting = after(&pod, &played(&pod, 500).status.unwrap());
+        let ready = ask::condition(&waiting, "Ready").unwrap();
+        assert_eq!(ready.str_at(&["reason"]), Some("ReadinessGatesNotReady"));
+        assert_eq!(
+            ready.str_at(&["message"]),
+            Some("corresponding condition of pod readiness gate \"lb\" does not exist.")
+        );
+        assert!(ask::is_true(&waiting, "ContainersReady"));
+        let mut open = waiting.clone();
+        let mut conditions = open.list_at(&["status", "conditions"]).to_vec();
+        conditions.push(value!({"type": "lb", "status": "True"}));
+        open.set_at(&["status", "conditions"], conditions);
+        assert!(ask::is_ready(&after(&open, &played(&open, 600).status.unwrap())));
+    }
+
+    #[test]
+    fn a_finished_pod_says_how_it_ended() {
+        for (command, phase, reason) in [("exit 0", "Succeeded", "Completed"), ("exit 3", "Failed", "Error")] {
+            let mut job = pod();
+            job.set_at(&["spec", "restartPolicy"], "Never");
+            job.set_at(
+                &["spec", "containers"],
+                value!([{"name": "c", "image": "a", "command": ["sh", "-c", command]}]),
+            );
+            let status = played(&job, 300).status.unwrap();
+            let state = status.list_at(&["containerStatuses"])[0].at(&["state", "terminated"]).unwrap().clone();
+            assert_eq!((status.str_at(&["phase"]), state.str_at(&["reason"])), (Some(phase), Some(reason)));
+        }
+    }
+
+    #[test]
+    fn images_take_their_time() {
+        let mut slow = pod();
+        slow.set_at(&["metadata", "annotations"], value!({"embedded.tidegate.dev/pull-time": "5s"}));
+        let first = played(&slow, 0);
+        assert_eq!(first.wake, Some(at(5000)));
+        let status = first.status.unwrap();
+        let waiting =
+            status.list_at(&["containerStatuses"])[0].str_at(&["state", "waiting", "reason"]).map(str::to_owned);
+        assert_eq!((status.str_at(&["phase"]), waiting.as_deref()), (Some("Pending"), Some("ContainerCreating")));
+        let pulling = after(&slow, &status);
+        assert_eq!(played(&pulling, 5000).status.unwrap().str_at(&["phase"]), Some("Running"));
+    }
+}
