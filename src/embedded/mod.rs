@@ -19,4 +19,5 @@ pub mod schema;
 pub mod selector;
 pub mod status;
 pub mod store;
+pub mod table;
 pub mod value;
