@@ -12,6 +12,7 @@ use crate::{
         object::Object,
         status::{FieldError, Reason, Status},
         store::request::{Answer, List},
+        table,
         value::{Text, Value},
     },
     value,
@@ -348,32 +349,4 @@ pub fn event_object(
         }
     };
     written.unwrap_or_default()
-}
-
-/// Stands in until the tables of the built-in kinds are there.
-mod table {
-    use super::*;
-
-    pub struct Table {
-        pub columns: Vec<Column>,
-        pub rows: Vec<Cells>,
-    }
-
-    pub struct Cells {
-        pub cells: Vec<Value>,
-        pub conditions: Vec<Value>,
-    }
-
-    pub fn table(_: &Kind, objects: &[Arc<Object>], now: Timestamp) -> Table {
-        let column = |name: &str| Column { name: name.into(), kind: "string".into(), ..Column::default() };
-        let rows = objects.iter().map(|object| Cells {
-            cells: vec![object.name().into(), age(object.value.str_at(&["metadata", "creationTimestamp"]), now).into()],
-            conditions: Vec::new(),
-        });
-        Table { columns: vec![column("Name"), column("Age")], rows: rows.collect() }
-    }
-
-    pub fn age(_: Option<&str>, _: Timestamp) -> String {
-        "<unknown>".into()
-    }
 }

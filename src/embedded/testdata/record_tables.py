@@ -171,7 +171,7 @@ OBJECTS = [
     (group("apps/v1") + "daemonsets", template(template={**TEMPLATE, "spec": {**TEMPLATE["spec"], "nodeSelector": {"no": "where", "a": "b"}}}), {"currentNumberScheduled": 1, "desiredNumberScheduled": 2, "numberMisscheduled": 0, "numberReady": 3, "updatedNumberScheduled": 4, "numberAvailable": 5}),
     (group("apps/v1") + "daemonsets", template(), None),
     (group("apps/v1") + "controllerrevisions", {"revision": 7, "data": {}}, None),
-    (group("batch/v1") + "jobs", job(), None), (group("batch/v1") + "jobs", job(completions=5), None), (group("batch/v1") + "jobs", job(parallelism=3), None),
+    (group("batch/v1") + "jobs", job(), None), (group("batch/v1") + "jobs", job(completions=5), {"startTime": ago(4000)}), (group("batch/v1") + "jobs", job(), {"startTime": ago(4000), "conditions": [condition("FailureTarget", reason="x")]}), (group("batch/v1") + "jobs", job(parallelism=3), None),
     (group("batch/v1") + "cronjobs", {"spec": {"schedule": "1 1 1 1 1", "suspend": True, "jobTemplate": job()}}, {"lastScheduleTime": ago(7200), "active": [{"name": "x"}]}),
     (group("batch/v1") + "cronjobs", {"spec": {"schedule": "@yearly", "timeZone": "Europe/Berlin", "jobTemplate": job()}}, None),
     (group("autoscaling/v2") + "horizontalpodautoscalers", hpa(percent(80), least=2), {"currentMetrics": [current("Resource", "resource", averageUtilization=20, averageValue="200m")], "desiredReplicas": 1, "currentReplicas": 3}),
@@ -235,11 +235,17 @@ QUOTAS = [
 MADE = ("managedFields", "uid", "resourceVersion")
 
 
-def row(path, version=None):
-    """The table of one object, asked for in the middle of a second so that ages are beyond doubt."""
+def row(path, status=None):
+    """Sets an object's status and asks for its table at once, before any controller can object.
+
+    Done in the middle of a second, so that ages are beyond doubt.
+    """
     while not 0.3 < time.time() % 1 < 0.5:
         time.sleep(0.02)
     now = time.time()
+    if status is not None:
+        code, answer = ask("PATCH", path + "/status", {"status": status}, MERGE)
+        assert code == 200, (path, status, answer)
     code, table = ask("GET", path + "?includeObject=Object", accept=TABLE)
     assert code == 200, (path, table)
     line = table["rows"][0]
@@ -285,10 +291,7 @@ def record(made):
         made.append(f"{path}/{name}")
         code, answer = ask("POST", path, body)
         assert code in (201, 409), (path, body, answer)
-        if status is not None:
-            code, answer = ask("PATCH", f"{path}/{name}/status", {"status": status}, MERGE)
-            assert code == 200, (path, status, answer)
-        row(f"{path}/{name}")
+        row(f"{path}/{name}", status)
         if path == core + "events":
             row(f"{group('events.k8s.io/v1')}events/{name}")
         if body.get("spec", {}).get("metrics") == [percent(80)]:
