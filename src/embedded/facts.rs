@@ -36,6 +36,12 @@ pub fn named(name: &str) -> Option<&'static Arc<Schema>> {
     FACTS.types.get(name)
 }
 
+/// The embedded Go struct that declares a field of a struct, if it is not the struct itself: Go's type errors name it.
+pub fn embedded_in(type_name: &str, field: &str) -> Option<&'static str> {
+    let fields = FACTS.embedded.get(type_name)?;
+    fields.iter().find(|(name, _)| name == field).map(|(_, embedded)| embedded.as_str())
+}
+
 static FACTS: LazyLock<Facts> = LazyLock::new(|| match Facts::parse(include_str!("facts/kinds.txt")) {
     Ok(facts) => facts,
     // A test reads the same text, so a program that was tested never gets here.
@@ -47,6 +53,8 @@ struct Facts {
     kinds: Vec<Arc<Kind>>,
     roots: Vec<Root>,
     types: HashMap<Text, Arc<Schema>>,
+    /// By type, the fields that embedded structs declare, and which.
+    embedded: HashMap<Text, Vec<(Text, Text)>>,
 }
 
 struct Root {
@@ -93,9 +101,14 @@ impl<'a> Reader<'a> {
                 self.prefixes.insert(short, long);
             }
             ["type", name, rest @ ..] => {
+                let full = self.full(name)?;
                 let fields = body.iter().map(|line| self.field(line)).collect::<Option<_>>()?;
+                let embedded: Vec<_> = body.iter().filter_map(|line| embedding(line)).collect();
+                if !embedded.is_empty() {
+                    self.facts.embedded.insert(full.clone(), embedded);
+                }
                 let shape = Shape::Struct(Struct { fields, atomic: rest == ["atomic"], ..Struct::default() });
-                let schema = Schema { shape, name: Some(self.full(name)?), ..Schema::default() };
+                let schema = Schema { shape, name: Some(full), ..Schema::default() };
                 self.types.insert(name, Arc::new(schema));
             }
             ["root", version, kind, name] => {
@@ -187,13 +200,19 @@ impl<'a> Reader<'a> {
                     *items = Arc::new(Schema { go: go.map(intern), allowed: allowed(words), ..Schema::clone(items) });
                 }
             }
-            Shape::Map { atomic, .. } => *atomic = words.contains(&"atomic"),
+            Shape::Map { atomic, values } => {
+                *atomic = words.contains(&"atomic");
+                let go = word(words, "go=").and_then(|go| go.strip_prefix("map[")?.split_once(']'));
+                if let Some((_, go)) = go.filter(|_| values.name.is_none()) {
+                    *values = Arc::new(Schema { go: Some(intern(go)), ..Schema::clone(values) });
+                }
+            }
             Shape::Struct(fields) => fields.atomic |= words.contains(&"atomic"),
             _ => schema.allowed = allowed(words),
         }
         schema.go = word(words, "go=").map(intern);
         if let Some(name) = word(words, "ref=") {
-            schema.name = Some(self.full(name)?);
+            name_innermost(&mut schema, &self.full(name)?);
         }
         schema.default = match word(words, "schema=") {
             Some(json) => Some(Value::from_json(json.as_bytes()).ok()?),
@@ -235,6 +254,13 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The field of a line and the embedded struct that declares it.
+fn embedding(line: &str) -> Option<(Text, Text)> {
+    let mut words = line.split('\t').skip(1);
+    let name = words.next()?;
+    Some((intern(name), intern(words.find_map(|word| word.strip_prefix("in="))?)))
+}
+
 /// The value of a word such as `map=port,protocol`.
 fn word<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
     words.iter().find_map(|word| word.strip_prefix(name))
@@ -242,6 +268,16 @@ fn word<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
 
 fn allowed(words: &[&str]) -> Vec<Value> {
     word(words, "enum=").map(|list| list.split('|').map(|value| intern(value).into()).collect()).unwrap_or_default()
+}
+
+/// Names what a list or map, of lists or maps, holds.
+fn name_innermost(schema: &mut Schema, name: &Text) {
+    match &mut schema.shape {
+        Shape::List { items: inner, .. } | Shape::Map { values: inner, .. } => {
+            name_innermost(Arc::make_mut(inner), name)
+        }
+        _ => schema.name = Some(name.clone()),
+    }
 }
 
 fn zero(shape: &Shape) -> Option<Value> {

@@ -10,8 +10,10 @@ pub mod crd;
 pub mod default;
 pub mod embedded;
 pub mod formats;
+pub mod gotime;
 mod path;
 pub mod prune;
+pub mod quantity;
 #[cfg(test)]
 mod recorded;
 pub mod regexp;

@@ -26,6 +26,7 @@
 //
 //	required  atomic  set  map=port,protocol   from OpenAPI
 //	merge  merge=name  retain  replace         strategic merge patch
+//	in=VolumeSource                            the embedded Go struct that declares the field
 //	go=v1.Protocol                             the Go type as its errors name it, where the shape does not tell
 //	ref=meta.v1.Time                           the OpenAPI name behind a shape that is not a struct
 //	enum=A|B                                   the values OpenAPI lists
@@ -48,7 +49,17 @@ func main() {
 	out := flag.String("o", "", "the file to write; standard output if empty")
 	check := flag.Bool("check", false, "compare with the file instead of writing it")
 	explain := flag.Bool("explain", false, "list the defaults that depend on context")
+	vectors := flag.Bool("quantities", false, "write what the real Quantity makes of many texts to standard output, and stop")
+	oracle := flag.String("ask", "", "read objects, one per line, and write what the real types make of them: decode or default")
 	flag.Parse()
+	switch {
+	case *vectors:
+		os.Stdout.Write(quantities())
+		return
+	case *oracle == "decode" || *oracle == "default":
+		ask(os.Stdin, os.Stdout, *oracle == "default")
+		return
+	}
 	if *server == "" {
 		log.Fatal("-server is missing")
 	}

@@ -134,6 +134,9 @@ func (s *typeSet) field(st *structType, f reflect.StructField, name, options str
 	if slices.Contains(d.Schema.Required, name) {
 		word("required")
 	}
+	if len(at) > 1 {
+		word("in=%s", embedding(st.goType, at[:len(at)-1]))
+	}
 	switch {
 	case isList(t):
 		if topology := topology(property); topology != "" {
@@ -159,11 +162,8 @@ func (s *typeSet) field(st *structType, f reflect.StructField, name, options str
 	if plain := s.plainName(t); plain != t.String() {
 		word("go=%s", t.String())
 	}
-	if leaves[t] == "any" {
-		word("ref=%s", short(modelName(t)))
-	}
-	if t.Kind() == reflect.Struct && out.shape == "any" && leaves[t] == "" {
-		word("ref=%s", short(modelName(t)))
+	if strings.HasSuffix(out.shape, "any") {
+		word("ref=%s", short(modelName(innermost(t))))
 	}
 	if len(property.Enum) == 0 && property.Items != nil {
 		property.Enum = property.Items.Schema.Enum
@@ -181,6 +181,16 @@ func (s *typeSet) field(st *structType, f reflect.StructField, name, options str
 		}
 	}
 	return out
+}
+
+// embedding names the embedded structs on the way to a field.
+func embedding(t reflect.Type, index []int) string {
+	var names []string
+	for _, i := range index {
+		names = append(names, t.Field(i).Name)
+		t = t.Field(i).Type
+	}
+	return strings.Join(names, ".")
 }
 
 // shape names what a type looks like in JSON.
@@ -216,6 +226,14 @@ func (s *typeSet) shape(t reflect.Type) string {
 		return short(modelName(t))
 	}
 	panic("no JSON form of " + t.String())
+}
+
+// innermost is what a list or map, of lists or maps, holds.
+func innermost(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
 }
 
 // plainName is the Go type one would guess from the shape alone.
