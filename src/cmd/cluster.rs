@@ -13,12 +13,12 @@ use tokio::signal;
 use super::{Output, bold, kubeconfig, remedied};
 use crate::embedded::{
     clock::Clock,
-    controllers,
+    controllers::{self, World},
     http::{
+        cluster::{Cluster, Pace},
         data::{self, Data},
         server::{self, Identity},
         service::{Front, Settings},
-        world::{Pace, World},
     },
     store::{Config, Store, journal::Journal},
 };
@@ -56,6 +56,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
 
 async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     let (store, data, notices) = open(&arguments)?;
+    let world =
+        World::new(controllers::Settings { seed: arguments.seed.unwrap_or(store.version()), ..Default::default() });
     let listener = server::listen(arguments.port).await.map_err(port_remedy)?;
     let address = listener.local_addr().context("cannot listen")?;
     let identity = Identity::new()?;
@@ -74,18 +76,14 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         remedied(error.into(), remedy)
     })?;
 
-    let around = controllers::World::new(controllers::Settings {
-        seed: arguments.seed.unwrap_or_default(),
-        ..controllers::Settings::default()
-    });
-    let world = World::new(store, Box::new(around), data, Pace::Wall);
+    let cluster = Cluster::new(store, Some(world), data, Pace::Wall);
     let settings = Settings { token: Some(token), address: address.to_string() };
-    let front = Front::new(world.clone(), settings);
-    let driver = tokio::spawn(world.clone().drive());
+    let front = Front::new(cluster.clone(), settings);
+    let driver = tokio::spawn(cluster.clone().drive());
     let mut stop = Stop::new()?;
     let ready = Ready { access: &access, path: &path, merged: &merged, data: arguments.data.as_deref(), notices };
     ready.print(arguments.output);
-    let stopping = world.clone();
+    let stopping = cluster.clone();
     server::serve(listener, identity, front, async move {
         stop.asked().await;
         stopping.close();

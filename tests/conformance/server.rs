@@ -15,9 +15,10 @@ use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
 use tidegate::embedded::{
     clock::Clock,
+    controllers::World,
     http::{
+        cluster::{Cluster, Pace},
         service::{Body, Front, Settings},
-        world::{Pace, Still, World},
     },
     store::{Config, Store},
 };
@@ -103,9 +104,9 @@ impl InProcess {
         let now = Timestamp::now();
         let store = Store::new(Config { clock: Clock::Wall(now), ..Config::new(now, 7) });
         let front = runtime.block_on(async {
-            let world = World::new(store, Box::new(Still), None, Pace::Wall);
-            tokio::spawn(world.clone().drive());
-            Front::new(world, Settings { token: Some(TOKEN.into()), address: "127.0.0.1:6443".into() })
+            let cluster = Cluster::new(store, Some(World::new(Default::default())), None, Pace::Wall);
+            tokio::spawn(cluster.clone().drive());
+            Front::new(cluster, Settings { token: Some(TOKEN.into()), address: "127.0.0.1:6443".into() })
         });
         InProcess { runtime: Rc::new(runtime), front }
     }

@@ -6,6 +6,7 @@
 pub mod accept;
 pub mod ask;
 pub mod body;
+pub mod cluster;
 pub mod data;
 pub mod gojson;
 pub mod path;
@@ -16,4 +17,3 @@ pub mod review;
 pub mod server;
 pub mod service;
 pub mod watch;
-pub mod world;

@@ -22,12 +22,12 @@ use super::{
     accept::{self, Form, Offer},
     ask::{Ask, Headers, Objection, Received, ask},
     body,
+    cluster::Cluster,
     path::{self, Action, Document, Refusal, Route, Target},
     query::Query,
     render::{self, Include},
     review,
     watch::{Shown, Stream},
-    world::World,
 };
 use crate::{
     embedded::{
@@ -46,12 +46,12 @@ use crate::{
 pub struct Front(Arc<Shared>);
 
 struct Shared {
-    world: World,
+    cluster: Cluster,
     settings: Settings,
     documents: Mutex<HashMap<String, (String, Bytes)>>,
 }
 
-/// What a front knows besides its world.
+/// What a front knows besides its cluster.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The bearer token every request must carry; `None` lets everybody in.
@@ -61,14 +61,14 @@ pub struct Settings {
 }
 
 impl Front {
-    /// A front for this world.
-    pub fn new(world: World, settings: Settings) -> Front {
-        Front(Arc::new(Shared { world, settings, documents: Mutex::default() }))
+    /// A front for this cluster.
+    pub fn new(cluster: Cluster, settings: Settings) -> Front {
+        Front(Arc::new(Shared { cluster, settings, documents: Mutex::default() }))
     }
 
-    /// The world behind it.
-    pub fn world(&self) -> &World {
-        &self.0.world
+    /// The cluster behind it.
+    pub fn cluster(&self) -> &Cluster {
+        &self.0.cluster
     }
 }
 
@@ -154,7 +154,7 @@ impl Front {
         let call = Call {
             headers: Headers::of(&parts.headers),
             query: Query::parse(parts.uri.query().unwrap_or_default()),
-            catalog: self.0.world.catalog(),
+            catalog: self.0.cluster.catalog(),
         };
         let route = path::route(&call.catalog, &parts.method, parts.uri.path());
         let public = matches!(route, Ok(Route::Document(Document::Health | Document::Version)));
@@ -197,7 +197,7 @@ impl Front {
         if let Some(response) = self.special(target, &mut request)? {
             return Ok(page(response.0, form.encoding.media_type(), render::write(form, &response.1)));
         }
-        let (outcome, now) = self.0.world.apply(request);
+        let (outcome, now) = self.0.cluster.apply(request);
         respond(&outcome?, form, include, now)
     }
 
@@ -212,7 +212,7 @@ impl Front {
             name: target.name.clone(),
             ..StoreRequest::default()
         };
-        self.0.world.apply(request).0.err()
+        self.0.cluster.apply(request).0.err()
     }
 
     /// Answers what is asked and never stored.
@@ -229,7 +229,7 @@ impl Front {
             if let Some(status) = self.missing(target) {
                 return Err(status);
             }
-            let (body, now) = (request.body.take().unwrap_or_default(), self.0.world.now());
+            let (body, now) = (request.body.take().unwrap_or_default(), self.0.cluster.now());
             return Ok(Some((201, review::token_request(body, &target.namespace, &target.name, now))));
         }
         if kind.is("", "ComponentStatus") {
@@ -249,11 +249,11 @@ impl Front {
             accept::View::Table(_) => Include::parse(include)?,
             _ => Include::default(),
         };
-        let world = &self.0.world;
-        let watch = world.watch(request)?;
-        let chance = world.with(|store| store.chance()) as f64 / u64::MAX as f64;
+        let cluster = &self.0.cluster;
+        let watch = cluster.watch(request)?;
+        let chance = cluster.with(|store| store.chance()) as f64 / u64::MAX as f64;
         let shown = Shown { view: form.view, include, headings: true };
-        let stream = Stream::new(world.clone(), watch, shown, request.options.timeout_seconds, chance);
+        let stream = Stream::new(cluster.clone(), watch, shown, request.options.timeout_seconds, chance);
         let mut response = page(200, "application/json", Vec::new());
         *response.body_mut() = Body::Events(stream);
         Ok(response)
@@ -451,7 +451,7 @@ impl Front {
     }
 
     fn definitions(&self) -> Definitions {
-        let all = self.0.world.with(|store| {
+        let all = self.0.cluster.with(|store| {
             let definitions = store.list("apiextensions.k8s.io", "customresourcedefinitions", "");
             definitions.map(|object| (object.name(), object.value.clone())).collect()
         });

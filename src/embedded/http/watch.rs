@@ -15,8 +15,8 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     accept::View,
+    cluster::{Cluster, closed},
     render::{self, Include},
-    world::{World, closed},
 };
 use crate::embedded::{
     object::Object,
@@ -37,16 +37,16 @@ type Next = Pin<Box<dyn Future<Output = Option<(Feed, Bytes)>> + Send>>;
 
 impl Stream {
     /// Begins to follow. `seconds` is the client's `timeoutSeconds`; `chance` spreads the ends of watches that give none.
-    pub fn new(world: World, watch: Watch, shown: Shown, seconds: Option<u64>, chance: f64) -> Stream {
+    pub fn new(cluster: Cluster, watch: Watch, shown: Shown, seconds: Option<u64>, chance: f64) -> Stream {
         let lasts = match seconds {
             Some(seconds) if seconds > 0 => Duration::from_secs(seconds.min(1 << 32)),
             _ => PATIENCE.mul_f64(1.0 + chance.clamp(0.0, 1.0)),
         };
         let now = Instant::now();
         let feed = Feed {
-            newest: world.newest(),
-            closing: world.closing(),
-            world,
+            newest: cluster.newest(),
+            closing: cluster.closing(),
+            cluster,
             watch,
             shown,
             end: now + lasts,
@@ -89,7 +89,7 @@ pub struct Shown {
 }
 
 struct Feed {
-    world: World,
+    cluster: Cluster,
     watch: Watch,
     newest: watch::Receiver<u64>,
     closing: watch::Receiver<bool>,
@@ -124,16 +124,16 @@ impl Feed {
                 },
                 () = tokio::time::sleep_until(self.end) => {
                     self.over = true;
-                    self.world.bookmark(&self.watch)
+                    self.cluster.bookmark(&self.watch)
                 }
                 () = tokio::time::sleep_until(self.bookmark) => {
                     self.bookmark += BOOKMARKS;
-                    self.world.bookmark(&self.watch)
+                    self.cluster.bookmark(&self.watch)
                 }
             };
             if let Some(event) = bookmark {
                 let mut lines = Vec::new();
-                let now = self.world.now();
+                let now = self.cluster.now();
                 self.write(&event, &mut lines, now);
                 return Some((self, lines.into()));
             }
@@ -141,7 +141,7 @@ impl Feed {
     }
 
     fn look(&mut self) -> Vec<u8> {
-        let (events, now) = self.world.poll(&mut self.watch);
+        let (events, now) = self.cluster.poll(&mut self.watch);
         let mut lines = Vec::new();
         for event in &events {
             self.write(event, &mut lines, now);

@@ -1,4 +1,4 @@
-//! The cluster behind the front: its store, what plays the world around it, and the file it is kept in, under one lock.
+//! The cluster behind the front: its store, the world around it, and the file it is kept in, under one lock.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,7 +11,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::data::Data;
 use crate::embedded::{
-    controllers,
+    controllers::World,
     discovery::Catalog,
     status::Status,
     store::{
@@ -20,43 +20,6 @@ use crate::embedded::{
         watch::{Watch, WatchEvent},
     },
 };
-
-/// What plays the rest of the world: controllers, kubelets.
-pub trait Around: Send {
-    /// Does what is due at the store's time.
-    fn step(&mut self, store: &mut Store);
-
-    /// When something will be due if nothing is written before.
-    fn next_wake(&self, store: &Store) -> Option<Timestamp>;
-}
-
-/// A world in which nothing happens by itself.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Still;
-
-impl Around for Still {
-    fn step(&mut self, _: &mut Store) {}
-
-    fn next_wake(&self, _: &Store) -> Option<Timestamp> {
-        None
-    }
-}
-
-/// How many things controllers look at before requests get their turn.
-const BATCH: usize = 256;
-
-impl Around for controllers::World {
-    fn step(&mut self, store: &mut Store) {
-        let mut left = BATCH;
-        while left > 0 && controllers::World::step(self, store) {
-            left -= 1;
-        }
-    }
-
-    fn next_wake(&self, store: &Store) -> Option<Timestamp> {
-        if self.has_work(store) { Some(store.now()) } else { controllers::World::next_wake(self) }
-    }
-}
 
 /// Where the time of a served cluster comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +32,7 @@ pub enum Pace {
 
 /// A cluster that several tasks use at once.
 #[derive(Clone)]
-pub struct World(Arc<Shared>);
+pub struct Cluster(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
@@ -81,23 +44,28 @@ struct Shared {
 
 struct State {
     store: Store,
-    around: Box<dyn Around>,
+    world: Option<World>,
     data: Option<Data>,
     saved: u64,
     catalog: (u64, Arc<Catalog>),
 }
 
+/// How many things controllers look at before requests get their turn.
+const BATCH: usize = 64;
+/// How long a cluster waits that has nothing to do.
+const IDLE: Duration = Duration::from_secs(3600);
 /// How often the data file is forced to the disk.
 const SYNC: Duration = Duration::from_secs(1);
 
-impl World {
-    /// A world around this store. Needs a tokio runtime from here on.
-    pub fn new(store: Store, around: Box<dyn Around>, data: Option<Data>, pace: Pace) -> World {
+impl Cluster {
+    /// Makes a cluster of this store. Without a world nothing happens in it by itself, without data nothing is kept.
+    /// Needs a tokio runtime from here on.
+    pub fn new(store: Store, world: Option<World>, data: Option<Data>, pace: Pace) -> Cluster {
         let version = store.version();
         let started = (Instant::now(), store.now());
         let saved = if data.is_some() { store.forgotten() } else { version };
-        let state = State { store, around, data, saved, catalog: (u64::MAX, Arc::default()) };
-        World(Arc::new(Shared {
+        let state = State { store, world, data, saved, catalog: (u64::MAX, Arc::default()) };
+        Cluster(Arc::new(Shared {
             state: Mutex::new(state),
             pace,
             started,
@@ -195,7 +163,7 @@ impl World {
         self.0.newest.subscribe()
     }
 
-    /// Turns true when the world ends.
+    /// Turns true when the cluster ends.
     pub fn closing(&self) -> watch::Receiver<bool> {
         self.0.closing.subscribe()
     }
@@ -205,14 +173,18 @@ impl World {
         self.0.closing.send_replace(true);
     }
 
-    /// Lets time and controllers do their work until the world is closed.
+    /// Lets time and controllers do their work until the cluster is closed.
     pub async fn drive(self) {
         let mut newest = self.newest();
         let mut closing = self.closing();
         let mut sync = tokio::time::interval(SYNC);
         loop {
             newest.borrow_and_update();
-            let wait = self.step();
+            let Some(wait) = self.step() else {
+                // More to do at once; requests get their turn in between.
+                tokio::task::yield_now().await;
+                continue;
+            };
             tokio::select! {
                 () = closed(&mut closing) => break,
                 changed = newest.changed() => if changed.is_err() { break },
@@ -226,20 +198,22 @@ impl World {
         }
     }
 
-    /// Lets the world do what is due, and says how long it will have nothing to do.
-    fn step(&self) -> Duration {
+    /// Lets the world do some of what is due; `None` if there is more, else how long there will be nothing to do.
+    fn step(&self) -> Option<Duration> {
         let mut state = self.lock();
-        let State { store, around, .. } = &mut *state;
-        if catch_unwind(AssertUnwindSafe(|| around.step(store))).is_err() {
+        let State { store, world: Some(world), .. } = &mut *state else { return Some(IDLE) };
+        let busy = catch_unwind(AssertUnwindSafe(|| (0..BATCH).all(|_| world.step(store))));
+        let busy = busy.unwrap_or_else(|_| {
             tracing::error!("a controller panicked");
-        }
+            false
+        });
+        let (wake, now) = (world.next_wake(), store.now());
         if let Err(status) = self.settle(&mut state) {
             tracing::error!(%status, "a change was not saved");
         }
-        let now = state.store.now();
-        let wake = state.around.next_wake(&state.store);
-        let wait = wake.map(|wake| wake.duration_since(now).max(SignedDuration::from_millis(1)));
-        wait.and_then(|wait| wait.try_into().ok()).unwrap_or(Duration::from_secs(3600))
+        let wait = wake.map_or(SignedDuration::MAX, |wake| wake.duration_since(now));
+        (!busy)
+            .then(|| wait.max(SignedDuration::from_millis(1)).try_into().map_or(IDLE, |wait: Duration| wait.min(IDLE)))
     }
 
     async fn sync(&self) {
@@ -254,9 +228,9 @@ impl World {
     }
 }
 
-/// Resolves when the world is closed.
+/// Resolves when the cluster is closed.
 pub async fn closed(closing: &mut watch::Receiver<bool>) {
-    // An error means that the world is gone altogether.
+    // An error means that the cluster is gone altogether.
     let _ = closing.wait_for(|closing| *closing).await;
 }
 
