@@ -428,7 +428,10 @@ fn check_options(options: &str, request: &Request) -> Result<(), Status> {
 fn check_name(value: &Value, request: &Request) -> Result<(), Status> {
     match meta::text(value, "name") {
         Some(name) if *name == request.name => Ok(()),
-        None => Err(Status::bad_request("name must be provided")),
+        None => Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            request.name
+        ))),
         Some(name) => Err(Status::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
             request.name
