@@ -15,6 +15,7 @@ macro_rules! files {
 
 const OBJECTS: &[(&str, &str)] = files![
     "objects/alternatives",
+    "objects/cel",
     "objects/defaults",
     "objects/embedded",
     "objects/formats",
@@ -32,7 +33,7 @@ const OBJECTS: &[(&str, &str)] = files![
     "objects/types",
 ];
 
-const CRDS: &[(&str, &str)] = files!["crds/definitions"];
+const CRDS: &[(&str, &str)] = files!["crds/definitions", "crds/rules"];
 
 /// What a write comes to: the object and warnings, or a refusal.
 type Outcome = Result<(Value, Vec<String>), Status>;

@@ -102,7 +102,10 @@ pub(super) struct Walk<'a> {
 
 impl Walk<'_> {
     fn node(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: &Path<'_>) {
-        if old.is_some_and(|old| value.is(old)) && !below(schema).unsettled {
+        if old.is_some_and(|old| value.is(old)) {
+            if below(schema).unsettled {
+                self.settled(schema, value, path);
+            }
             return;
         }
         let before = self.problems.len();
@@ -124,6 +127,52 @@ impl Walk<'_> {
         if self.problems.len() > before && old.is_some_and(|old| unchanged(schema, value, old)) {
             self.problems.truncate(before);
         }
+    }
+
+    /// What is wrong with a value that did not change: upstream cannot tell that where a field is that the schema does
+    /// not name, and judges the objects around it again. Returns whether there is one.
+    fn settled(&mut self, schema: &Schema, value: &Value, path: &Path<'_>) -> bool {
+        if !below(schema).open && !matches!(schema.shape, Shape::Any) {
+            return false;
+        }
+        let mut unknown = false;
+        match (value, &schema.shape) {
+            (Value::Map(map), Shape::Struct(fields)) => {
+                for (key, value) in map.iter() {
+                    unknown |= match fields.field(key) {
+                        Some(field) => self.settled(&field.schema, value, &path.field(key)),
+                        None => true,
+                    };
+                }
+            }
+            (Value::Map(map), Shape::Map { values, .. }) => {
+                for (key, value) in map.iter() {
+                    unknown |= self.settled(values, value, &path.key(key));
+                }
+            }
+            (Value::List(list), Shape::List { items, topology, .. }) => {
+                // Items of other lists are compared as they are, whatever is in them.
+                if matches!(topology, Topology::Map(_)) {
+                    for (i, item) in list.iter().enumerate() {
+                        unknown |= self.settled(items, item, &path.index(i));
+                    }
+                }
+            }
+            (Value::Map(map), _) => unknown = !map.is_empty(),
+            _ => {}
+        }
+        if let Some(rules) = schema.rules.as_deref().filter(|rules| unknown && rules.demands_of_whole()) {
+            self.first(rules, value, path);
+            match value {
+                Value::List(items) => self.items(rules, items, path),
+                Value::Map(map) => {
+                    self.size(rules, map, path);
+                    self.required(rules, map, path);
+                }
+                _ => {}
+            }
+        }
+        unknown
     }
 
     /// The type.

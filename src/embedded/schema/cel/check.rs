@@ -76,7 +76,7 @@ fn type_name(name: &str) -> Option<(&'static str, Type<'static>)> {
         "null_type" => ("null_type", Type::Null),
         "string" => ("string", Type::Str),
         "google.protobuf.Timestamp" => ("google.protobuf.Timestamp", Type::Timestamp),
-        "type" => ("type", Type::Type(None)),
+        "type" => ("type", Type::Kind(None)),
         "uint" => ("uint", Type::Uint),
         _ => return None,
     })
@@ -177,7 +177,7 @@ impl<'a> Checker<'a> {
         let Some((name, t)) = type_name(name) else { return false };
         let t = self.instance(&t, &mut HashMap::new());
         self.type_names.insert(expr.id, name);
-        self.set(expr, Type::Type(Some(Arc::new(t))));
+        self.set(expr, Type::Kind(Some(Arc::new(t))));
         true
     }
 
@@ -364,7 +364,7 @@ impl<'a> Checker<'a> {
             Type::Map(key, value) => {
                 Type::Map(Arc::new(self.instance(key, params)), Arc::new(self.instance(value, params)))
             }
-            Type::Type(Some(inner)) => Type::Type(Some(Arc::new(self.instance(inner, params)))),
+            Type::Kind(Some(inner)) => Type::Kind(Some(Arc::new(self.instance(inner, params)))),
             other => other.clone(),
         }
     }
@@ -451,7 +451,7 @@ fn assignable<'a>(known: &mut Known<'a>, a: &Type<'a>, b: &Type<'a>) -> bool {
     match (a, b) {
         (Type::Dyn | Type::Error, _) | (_, Type::Dyn | Type::Error) => true,
         (Type::Null, other) | (other, Type::Null) => nullable(other),
-        (Type::Type(_), Type::Type(_)) => true,
+        (Type::Kind(_), Type::Kind(_)) => true,
         (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => assignable(known, a, b),
         (Type::Map(a, b), Type::Map(c, d)) => assignable(known, a, c) && assignable(known, b, d),
         _ => a.same(b),
@@ -502,7 +502,7 @@ fn less_specific(a: &Type<'_>, b: &Type<'_>) -> bool {
         (_, Type::Dyn | Type::Var(_)) => false,
         (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => less_specific(a, b),
         (Type::Map(a, b), Type::Map(c, d)) => less_specific(a, c) && less_specific(b, d),
-        (Type::Type(_), Type::Type(_)) => true,
+        (Type::Kind(_), Type::Kind(_)) => true,
         _ => a.same(b),
     }
 }
@@ -519,7 +519,7 @@ fn substitute<'a>(known: &Known<'a>, t: &Type<'a>, settled: bool) -> Type<'a> {
         Type::List(item) => Type::List(inner(item)),
         Type::Optional(item) => Type::Optional(inner(item)),
         Type::Map(key, value) => Type::Map(inner(key), inner(value)),
-        Type::Type(Some(t)) => Type::Type(Some(inner(t))),
+        Type::Kind(Some(t)) => Type::Kind(Some(inner(t))),
         other => other.clone(),
     }
 }

@@ -5,10 +5,14 @@ use std::cell::RefCell;
 use super::{
     compile::{Wanted, compile},
     cost,
-    types::Part,
+    types::{Part, Type},
     value::part_of,
 };
-use crate::embedded::{schema::crd, status::FieldError, value::Value};
+use crate::embedded::{
+    schema::crd,
+    status::{FieldError, Rule},
+    value::Value,
+};
 
 /// The most one rule may cost, by estimate.
 const RULE_LIMIT: u64 = 10_000_000;
@@ -90,6 +94,11 @@ impl<'a> Scope<'a> {
     pub fn compile(&self, path: &str, uncorrelated: Option<&str>, total: &RefCell<Total>) -> Vec<FieldError> {
         let schema = crd::schema_at(self.json);
         let part = if self.root { Part::Resource } else { part_of(&schema) };
+        if Type::of(&schema, self.root, "").is_none() {
+            let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: unable \
+                          to convert structural schema to CEL declarations";
+            return vec![FieldError { field: path.to_owned(), rule: Rule::Internal, detail: detail.to_owned() }];
+        }
         let mut problems = Vec::new();
         for (i, rule) in self.json.list_at(&["x-kubernetes-validations"]).iter().enumerate() {
             let at = |key: &str| format!("{path}[{i}].{key}");

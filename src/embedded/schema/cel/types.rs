@@ -27,7 +27,7 @@ pub(super) enum Type<'a> {
     Map(Arc<Type<'a>>, Arc<Type<'a>>),
     Optional(Arc<Type<'a>>),
     /// The type of a type.
-    Type(Option<Arc<Type<'a>>>),
+    Kind(Option<Arc<Type<'a>>>),
     /// An object with the fields of a schema.
     Object(Object<'a>),
     /// A type of the Kubernetes libraries, such as `kubernetes.Quantity`.
@@ -99,7 +99,7 @@ impl<'a> Type<'a> {
         match self {
             Type::List(item) | Type::Optional(item) => vec![item],
             Type::Map(key, value) => vec![key, value],
-            Type::Type(Some(inner)) => vec![inner],
+            Type::Kind(Some(inner)) => vec![inner],
             _ => Vec::new(),
         }
     }
@@ -113,12 +113,12 @@ impl<'a> Type<'a> {
         match (self, other) {
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => a.same(b),
             (Type::Map(a, b), Type::Map(c, d)) => a.same(c) && b.same(d),
-            (Type::Type(Some(a)), Type::Type(Some(b))) => a.same(b),
-            (Type::Type(None), Type::Type(None)) => true,
+            (Type::Kind(Some(a)), Type::Kind(Some(b))) => a.same(b),
+            (Type::Kind(None), Type::Kind(None)) => true,
             (Type::Object(a), Type::Object(b)) => std::ptr::eq(a.schema, b.schema) && a.part == b.part,
             (Type::Named(a), Type::Named(b)) | (Type::Param(a), Type::Param(b)) => a == b,
             (Type::Var(a), Type::Var(b)) => a == b,
-            (Type::Type(_) | Type::Object(_) | Type::Named(_) | Type::Param(_) | Type::Var(_), _) => false,
+            (Type::Kind(_) | Type::Object(_) | Type::Named(_) | Type::Param(_) | Type::Var(_), _) => false,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
@@ -168,8 +168,8 @@ impl fmt::Display for Type<'_> {
             Type::List(item) => write!(f, "list({item})"),
             Type::Map(key, value) => write!(f, "map({key}, {value})"),
             Type::Optional(item) => write!(f, "optional_type({item})"),
-            Type::Type(None) => f.write_str("type"),
-            Type::Type(Some(inner)) => write!(f, "type({inner})"),
+            Type::Kind(None) => f.write_str("type"),
+            Type::Kind(Some(inner)) => write!(f, "type({inner})"),
             Type::Object(object) => f.write_str(&object.name),
             Type::Named(name) | Type::Param(name) => f.write_str(name),
             Type::Var(n) => write!(f, "_var{n}"),
@@ -289,7 +289,7 @@ fn read(text: &'static str) -> Type<'static> {
         return match outer {
             "list" => Type::List(Arc::new(read(inner))),
             "optional_type" => Type::Optional(Arc::new(read(inner))),
-            "type" => Type::Type(Some(Arc::new(read(inner)))),
+            "type" => Type::Kind(Some(Arc::new(read(inner)))),
             _ => {
                 let (key, value) = inner.split_once(',').unwrap_or((inner, "dyn"));
                 Type::Map(Arc::new(read(key)), Arc::new(read(value)))
@@ -307,7 +307,7 @@ fn read(text: &'static str) -> Type<'static> {
         "bytes" => Type::Bytes,
         "duration" => Type::Duration,
         "timestamp" => Type::Timestamp,
-        "type" => Type::Type(None),
+        "type" => Type::Kind(None),
         name if name.len() == 1 => Type::Param(name),
         name => Type::Named(name),
     }

@@ -2,13 +2,13 @@
 
 use super::{props::Props, structural};
 use crate::embedded::{
-    schema::{Schema, Shape, cel, embedded, prune, validate},
+    schema::{Schema, Shape, cel, embedded, path::Path, prune, validate},
     status::FieldError,
     value::{Value, intern},
 };
 
 /// What is wrong with the defaults of a structural schema.
-pub(super) fn validate(schema: Props<'_>, path: &str, problems: &mut Vec<FieldError>) {
+pub(super) fn validate(schema: Props<'_>, path: &Path<'_>, problems: &mut Vec<FieldError>) {
     walk(&At { schema, root: schema, steps: Vec::new(), in_meta: false, resource: true }, path, problems);
 }
 
@@ -31,7 +31,7 @@ enum Step<'a> {
     Item,
 }
 
-fn walk(at: &At<'_>, path: &str, problems: &mut Vec<FieldError>) {
+fn walk(at: &At<'_>, path: &Path<'_>, problems: &mut Vec<FieldError>) {
     let schema = at.schema;
     let embedded = at.resource || schema.is("x-kubernetes-embedded-resource");
     let (root, steps, in_meta) = match embedded {
@@ -43,22 +43,22 @@ fn walk(at: &At<'_>, path: &str, problems: &mut Vec<FieldError>) {
         if at.resource {
             as_resource(&mut typed);
         }
-        let field = format!("{path}.default");
+        let field = path.field("default").to_string();
         match in_meta {
             true => inside_metadata(root, &steps, default, &typed, &field, problems),
             false => plain(default, &typed, &field, problems),
         }
     }
-    let mut step = |schema, step, in_meta, path: String| {
+    let mut step = |schema, step, in_meta, path: &Path<'_>| {
         let steps = steps.iter().cloned().chain([step]).collect();
-        walk(&At { schema, root, steps, in_meta, resource: false }, &path, problems);
+        walk(&At { schema, root, steps, in_meta, resource: false }, path, problems);
     };
     if let Some(items) = schema.items() {
-        step(items, Step::Item, in_meta, format!("{path}.items"));
+        step(items, Step::Item, in_meta, &path.field("items"));
     }
     for (name, property) in schema.properties() {
         let meta = in_meta || (embedded && prune::is_meta(name));
-        step(property, Step::Field(name), meta, format!("{path}.properties[{name}]"));
+        step(property, Step::Field(name), meta, &path.field("properties").key(name));
     }
 }
 

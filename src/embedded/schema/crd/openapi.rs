@@ -8,7 +8,7 @@ use super::{
     structure,
 };
 use crate::embedded::{
-    schema::cel,
+    schema::{cel, path::Path},
     status::{FieldError, Rule},
     value::{Text, Value},
 };
@@ -17,39 +17,40 @@ use crate::embedded::{
 pub(super) fn validate(holder: &Value, path: &str, status: bool, problems: &mut Vec<FieldError>) {
     let Some(json) = Props(holder).get("openAPIV3Schema") else { return };
     let schema = Props(json);
-    let path = format!("{path}.openAPIV3Schema");
+    let path = Path::ROOT.field(path);
+    let path = &path.field("openAPIV3Schema");
     let mut found = Vec::new();
     if status {
-        root_with_status(schema, &path, &mut found);
+        root_with_status(schema, path, &mut found);
     }
     if schema.is("nullable") {
         found.push(FieldError::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
     }
     let mut typed = false;
     let mut unreadable = None;
-    match structure::validate(&path, schema) {
-        Err(words) => unreadable = Some(FieldError::invalid(path.clone(), "", words)),
+    match structure::validate(path, schema) {
+        Err(words) => unreadable = Some(FieldError::invalid(path.to_string(), "", words)),
         Ok(structural) if !structural.is_empty() => found.extend(structural),
         Ok(_) => {
             let before = found.len();
-            defaults::validate(schema, &path, &mut found);
+            defaults::validate(schema, path, &mut found);
             typed = found.len() == before;
         }
     }
     let mut walk = Walk::default();
     let context = typed.then(|| cel::Scope::root(schema.0));
-    walk.schema(schema, &path, &Place::default(), true, context.as_ref());
+    walk.schema(schema, path, &Place::default(), true, context.as_ref());
     found.append(&mut walk.schema_problems);
     found.append(&mut walk.cel_problems);
     if found.is_empty() {
         found.extend(unreadable);
     }
-    found.append(&mut walk.total.borrow().problems(&path));
+    found.append(&mut walk.total.borrow().problems(&path.to_string()));
     problems.append(&mut found);
 }
 
 /// What the root may say if the status is validated on its own.
-fn root_with_status(schema: Props<'_>, path: &str, problems: &mut Vec<FieldError>) {
+fn root_with_status(schema: Props<'_>, path: &Path<'_>, problems: &mut Vec<FieldError>) {
     const ALLOWED: [(&str, &str); 22] = [
         ("Description", "description"),
         ("Type", "type"),
@@ -83,7 +84,7 @@ fn root_with_status(schema: Props<'_>, path: &str, problems: &mut Vec<FieldError
     let given = |key: &Text| {
         let zero =
             matches!(schema.get(key), None | Some(Value::Bool(false))) && key != "x-kubernetes-preserve-unknown-fields";
-        !zero && !schema.get(key).is_some_and(|value| value.as_str() == Some(""))
+        !zero && schema.get(key).is_none_or(|value| value.as_str() != Some(""))
     };
     let allowed = |key: &Text| ALLOWED.iter().any(|(_, name)| key == name);
     if schema.0.as_map().is_some_and(|map| map.keys().any(|key| given(key) && !allowed(key))) {
@@ -92,7 +93,7 @@ fn root_with_status(schema: Props<'_>, path: &str, problems: &mut Vec<FieldError
             "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
             names.join(" ")
         );
-        problems.push(FieldError::invalid(path, Value::Null, words).printed(printed::props(schema)));
+        problems.push(FieldError::invalid(path.to_string(), Value::Null, words).printed(printed::props(schema)));
     }
 }
 
@@ -115,7 +116,14 @@ struct Walk {
 }
 
 impl Walk {
-    fn schema(&mut self, schema: Props<'_>, path: &str, place: &Place, root: bool, scope: Option<&cel::Scope<'_>>) {
+    fn schema(
+        &mut self,
+        schema: Props<'_>,
+        path: &Path<'_>,
+        place: &Place,
+        root: bool,
+        scope: Option<&cel::Scope<'_>>,
+    ) {
         // Rules are compiled only if nothing else is wrong here or below.
         let before = self.schema_problems.len();
         self.supported(schema, path, place);
@@ -125,35 +133,50 @@ impl Walk {
         }
         self.fields(schema, path, place, root, scope);
         if let Some(clause) = schema.not() {
-            self.schema(clause, &format!("{path}.not"), place, false, None);
+            self.schema(clause, &path.field("not"), place, false, None);
         }
         for key in ["allOf", "oneOf", "anyOf"] {
             for (i, clause) in schema.clauses(key).enumerate() {
-                self.schema(clause, &format!("{path}.{key}[{i}]"), place, false, None);
+                self.schema(clause, &path.field(key).index(i), place, false, None);
             }
         }
         for key in ["definitions", "dependencies"] {
             for (name, json) in schema.map(key).into_iter().flat_map(|map| map.iter()) {
                 if json.as_map().is_some() {
-                    self.schema(Props(json), &format!("{path}.{key}[{name}]"), place, false, None);
+                    self.schema(Props(json), &path.field(key).key(name), place, false, None);
                 }
             }
         }
+        if schema.get("items").is_none() {
+            return self.finish(schema, path, place, scope, before);
+        }
         let mut below = place.clone();
         if schema.text("x-kubernetes-list-type") != "map" {
-            below.uncorrelated.get_or_insert_with(|| path.to_owned());
+            below.uncorrelated.get_or_insert_with(|| path.to_string());
         }
         if let Some(items) = schema.items() {
             let inner = scope.map(|scope| scope.inside(items.0));
-            self.schema(items, &format!("{path}.items"), &below, false, inner.as_ref());
+            self.schema(items, &path.field("items"), &below, false, inner.as_ref());
         }
         for (i, items) in schema.list("items").iter().enumerate() {
-            self.schema(Props(items), &format!("{path}.items[{i}]"), &below, false, None);
+            self.schema(Props(items), &path.field("items").index(i), &below, false, None);
         }
+        self.finish(schema, path, place, scope, before);
+    }
+
+    /// What is looked at after everything inside a schema. `before` tells how many problems were known then.
+    fn finish(
+        &mut self,
+        schema: Props<'_>,
+        path: &Path<'_>,
+        place: &Place,
+        scope: Option<&cel::Scope<'_>>,
+        before: usize,
+    ) {
         self.extensions(schema, path);
         let rules = schema.list("x-kubernetes-validations");
         for (i, rule) in rules.iter().enumerate() {
-            self.rule(schema, Props(rule), &format!("{path}.x-kubernetes-validations[{i}]"));
+            self.rule(schema, Props(rule), &path.field("x-kubernetes-validations").index(i));
         }
         if let Some(scope) = scope.filter(|_| !rules.is_empty() && self.schema_problems.len() == before) {
             let at = format!("{path}.x-kubernetes-validations");
@@ -162,12 +185,19 @@ impl Walk {
         }
     }
 
-    fn fields(&mut self, schema: Props<'_>, path: &str, place: &Place, root: bool, scope: Option<&cel::Scope<'_>>) {
+    fn fields(
+        &mut self,
+        schema: Props<'_>,
+        path: &Path<'_>,
+        place: &Place,
+        root: bool,
+        scope: Option<&cel::Scope<'_>>,
+    ) {
         if let Some(additional) = schema.additional("additionalProperties") {
-            let at = format!("{path}.additionalProperties");
+            let at = path.field("additionalProperties");
             let plain = matches!(additional, Additional::Bool(true));
             if schema.map("properties").is_some() && !plain {
-                self.forbid(at.clone(), "additionalProperties and properties are mutual exclusive");
+                self.forbid(at.to_string(), "additionalProperties and properties are mutual exclusive");
             }
             let mut below = place.clone();
             if place.in_meta {
@@ -188,11 +218,11 @@ impl Walk {
                 }
             }
             let inner = scope.map(|scope| scope.inside(property.0));
-            self.schema(property, &format!("{path}.properties[{name}]"), &below, false, inner.as_ref());
+            self.schema(property, &path.field("properties").key(name), &below, false, inner.as_ref());
         }
     }
 
-    fn supported(&mut self, schema: Props<'_>, path: &str, place: &Place) {
+    fn supported(&mut self, schema: Props<'_>, path: &Path<'_>, place: &Place) {
         const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
         let kind = schema.kind();
         if !kind.is_empty() && !TYPES.contains(&kind) {
@@ -226,7 +256,7 @@ impl Walk {
         }
     }
 
-    fn extensions(&mut self, schema: Props<'_>, path: &str) {
+    fn extensions(&mut self, schema: Props<'_>, path: &Path<'_>) {
         let kind = schema.kind();
         if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
             self.invalid(format!("{path}.x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined");
@@ -266,7 +296,7 @@ impl Walk {
         }
     }
 
-    fn set_items(&mut self, schema: Props<'_>, path: &str) {
+    fn set_items(&mut self, schema: Props<'_>, path: &Path<'_>) {
         let Some(items) = schema.items() else { return };
         let words = "must be atomic as item of a list with x-kubernetes-list-type=set";
         // Upstream prints the list type in both cases.
@@ -282,7 +312,7 @@ impl Walk {
         }
     }
 
-    fn map_items(&mut self, schema: Props<'_>, path: &str) {
+    fn map_items(&mut self, schema: Props<'_>, path: &Path<'_>) {
         let keys = schema.texts("x-kubernetes-list-map-keys");
         if keys.is_empty() {
             let words = "must not be empty if x-kubernetes-list-type is map";
@@ -317,7 +347,7 @@ impl Walk {
         }
     }
 
-    fn keys(&mut self, schema: Props<'_>, list_type: &str, path: &str) {
+    fn keys(&mut self, schema: Props<'_>, list_type: &str, path: &Path<'_>) {
         let Some(items) = schema.items() else { return };
         if items.is("nullable") {
             let words = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
@@ -343,7 +373,7 @@ impl Walk {
     }
 
     /// The texts of a CEL rule; whether it compiles is asked later.
-    fn rule(&mut self, schema: Props<'_>, rule: Props<'_>, path: &str) {
+    fn rule(&mut self, schema: Props<'_>, rule: Props<'_>, path: &Path<'_>) {
         let (text, message, expression) = (rule.text("rule"), rule.text("message"), rule.text("messageExpression"));
         let breaks = |text: &str| text.contains(['\n', '\r']);
         if text.trim().is_empty() {
@@ -377,7 +407,7 @@ impl Walk {
         }
     }
 
-    fn needs_type(&mut self, path: &str, kind: &str, words: &str) {
+    fn needs_type(&mut self, path: &Path<'_>, kind: &str, words: &str) {
         match kind {
             "" => self.require(format!("{path}.type"), words),
             kind => self.invalid(format!("{path}.type"), kind, words),

@@ -2,7 +2,7 @@
 
 use super::props::{Additional, Props};
 use crate::embedded::{
-    schema::regexp,
+    schema::{path::Path, regexp},
     status::FieldError,
     value::{Text, Value},
 };
@@ -17,7 +17,7 @@ enum Level {
 
 /// What keeps a schema from being structural, in the order of its texts as upstream sorts them. `Err` names a construct
 /// that cannot even be asked.
-pub(super) fn validate(path: &str, schema: Props<'_>) -> Result<Vec<FieldError>, String> {
+pub(super) fn validate(path: &Path<'_>, schema: Props<'_>) -> Result<Vec<FieldError>, String> {
     unsupported(schema)?;
     let mut problems = Vec::new();
     invariants(schema, Level::Root, path, &mut problems);
@@ -55,27 +55,27 @@ fn unsupported(schema: Props<'_>) -> Result<(), String> {
     inside.chain(schema.properties().map(|(_, property)| property)).try_for_each(unsupported)
 }
 
-fn invariants(schema: Props<'_>, level: Level, path: &str, problems: &mut Vec<FieldError>) {
+fn invariants(schema: Props<'_>, level: Level, path: &Path<'_>, problems: &mut Vec<FieldError>) {
     let embedded = schema.is("x-kubernetes-embedded-resource");
     let preserve = schema.is("x-kubernetes-preserve-unknown-fields");
     let int_or_string = schema.is("x-kubernetes-int-or-string");
     let kind = schema.kind();
     match schema.items() {
-        Some(items) => invariants(items, Level::Item, &format!("{path}.items"), problems),
+        Some(items) => invariants(items, Level::Item, &path.field("items"), problems),
         None if kind == "array" => problems.push(FieldError::required(format!("{path}.items"), "must be specified")),
         None => {}
     }
     for (name, property) in schema.properties() {
-        invariants(property, Level::Field, &format!("{path}.properties[{name}]"), problems);
+        invariants(property, Level::Field, &path.field("properties").key(name), problems);
     }
     if let Some(additional) = schema.additional("additionalProperties") {
-        let at = format!("{path}.additionalProperties");
+        let at = path.field("additionalProperties");
         if level == Level::Root {
-            problems.push(FieldError::forbidden(at.clone(), "must not be used at the root"));
+            problems.push(FieldError::forbidden(at.to_string(), "must not be used at the root"));
         }
         if embedded {
             let words = "must not be used if x-kubernetes-embedded-resource is set";
-            problems.push(FieldError::forbidden(at.clone(), words));
+            problems.push(FieldError::forbidden(at.to_string(), words));
         }
         if let Additional::Schema(values) = additional {
             invariants(values, Level::Field, &at, problems);
@@ -97,7 +97,7 @@ fn invariants(schema: Props<'_>, level: Level, path: &str, problems: &mut Vec<Fi
             metadata,
             level == Level::Root || embedded,
             level,
-            &format!("{path}.properties[metadata]"),
+            &path.field("properties").key("metadata"),
             problems,
         );
     }
@@ -108,8 +108,8 @@ fn invariants(schema: Props<'_>, level: Level, path: &str, problems: &mut Vec<Fi
     }
 }
 
-fn types(schema: Props<'_>, level: Level, path: &str, problems: &mut Vec<FieldError>) {
-    let (kind, at) = (schema.kind(), || format!("{path}.type"));
+fn types(schema: Props<'_>, level: Level, path: &Path<'_>, problems: &mut Vec<FieldError>) {
+    let (kind, at) = (schema.kind(), || path.field("type").to_string());
     let embedded = schema.is("x-kubernetes-embedded-resource");
     let free = schema.is("x-kubernetes-int-or-string") || schema.is("x-kubernetes-preserve-unknown-fields");
     if embedded && kind != "object" {
@@ -139,7 +139,7 @@ fn types(schema: Props<'_>, level: Level, path: &str, problems: &mut Vec<FieldEr
     }
 }
 
-fn metadata_rules(schema: Props<'_>, checked: bool, level: Level, path: &str, problems: &mut Vec<FieldError>) {
+fn metadata_rules(schema: Props<'_>, checked: bool, level: Level, path: &Path<'_>, problems: &mut Vec<FieldError>) {
     if checked && schema.kind() != "object" {
         problems.push(FieldError::invalid(format!("{path}.type"), schema.kind(), "must be object"));
     }
@@ -154,7 +154,7 @@ fn metadata_rules(schema: Props<'_>, checked: bool, level: Level, path: &str, pr
     };
     if !schema.0.as_map().is_some_and(|map| map.iter().all(allowed)) {
         let words = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        problems.push(FieldError::forbidden(path, words));
+        problems.push(FieldError::forbidden(path.to_string(), words));
     }
 }
 
@@ -177,36 +177,44 @@ fn is_int_or_string(schema: Props<'_>) -> bool {
     matches!(schema.list("anyOf"), [first, second] if only(first, "integer") && only(second, "string"))
 }
 
-fn value_rules(schema: Props<'_>, skip_any: bool, skip_first_all: bool, path: &str, problems: &mut Vec<FieldError>) {
+fn value_rules(
+    schema: Props<'_>,
+    skip_any: bool,
+    skip_first_all: bool,
+    path: &Path<'_>,
+    problems: &mut Vec<FieldError>,
+) {
     if !skip_any {
         for (i, clause) in schema.clauses("anyOf").enumerate() {
-            nested(clause, false, &format!("{path}.anyOf[{i}]"), problems);
+            nested(clause, false, &path.field("anyOf").index(i), problems);
         }
     }
     for (i, clause) in schema.clauses("allOf").enumerate() {
-        nested(clause, skip_first_all && i == 0, &format!("{path}.allOf[{i}]"), problems);
+        nested(clause, skip_first_all && i == 0, &path.field("allOf").index(i), problems);
     }
     for (i, clause) in schema.clauses("oneOf").enumerate() {
-        nested(clause, false, &format!("{path}.oneOf[{i}]"), problems);
+        nested(clause, false, &path.field("oneOf").index(i), problems);
     }
     if let Some(clause) = schema.not() {
-        nested(clause, false, &format!("{path}.not"), problems);
+        nested(clause, false, &path.field("not"), problems);
     }
     let pattern = schema.text("pattern");
-    if let Some(words) = regexp::compile(pattern).err() {
+    if !pattern.is_empty()
+        && let Err(words) = regexp::compile(pattern)
+    {
         let words = format!("must be a valid regular expression, but isn't: {words}");
         problems.push(FieldError::invalid(format!("{path}.pattern"), pattern, words));
     }
 }
 
 /// What a clause of an alternative may not say.
-fn nested(schema: Props<'_>, skip_any: bool, path: &str, problems: &mut Vec<FieldError>) {
+fn nested(schema: Props<'_>, skip_any: bool, path: &Path<'_>, problems: &mut Vec<FieldError>) {
     value_rules(schema, skip_any, false, path, problems);
     if let Some(items) = schema.items() {
-        nested(items, false, &format!("{path}.items"), problems);
+        nested(items, false, &path.field("items"), problems);
     }
     for (name, property) in schema.properties() {
-        nested(property, false, &format!("{path}.properties[{name}]"), problems);
+        nested(property, false, &path.field("properties").key(name), problems);
     }
     let additional = match schema.additional("additionalProperties") {
         Some(Additional::Bool(allowed)) => allowed,
@@ -242,28 +250,34 @@ fn nested(schema: Props<'_>, skip_any: bool, path: &str, problems: &mut Vec<Fiel
 }
 
 /// Whether the alternatives at the root speak only of fields that exist. Upstream does not look further than the root's.
-fn complete(clause: Props<'_>, schema: Props<'_>, at: &str, said: &str, problems: &mut Vec<FieldError>) {
+fn complete(clause: Props<'_>, schema: Props<'_>, at: &Path<'_>, said: &Path<'_>, problems: &mut Vec<FieldError>) {
     if let Some(clause) = clause.not() {
-        inside(clause, Some(schema), at, &format!("{said}.not"), problems);
+        inside(clause, Some(schema), at, &said.field("not"), problems);
     }
     for key in ["allOf", "anyOf", "oneOf"] {
         for (i, clause) in clause.clauses(key).enumerate() {
-            inside(clause, Some(schema), at, &format!("{said}.{key}[{i}]"), problems);
+            inside(clause, Some(schema), at, &said.field(key).index(i), problems);
         }
     }
 }
 
-fn inside(clause: Props<'_>, schema: Option<Props<'_>>, at: &str, said: &str, problems: &mut Vec<FieldError>) {
+fn inside(
+    clause: Props<'_>,
+    schema: Option<Props<'_>>,
+    at: &Path<'_>,
+    said: &Path<'_>,
+    problems: &mut Vec<FieldError>,
+) {
     let Some(schema) = schema else {
-        problems.push(FieldError::required(at, format!("because it is defined in {said}")));
+        problems.push(FieldError::required(at.to_string(), format!("because it is defined in {said}")));
         return;
     };
     complete(clause, schema, at, said, problems);
     if let Some(items) = clause.items() {
-        inside(items, schema.items(), &format!("{at}.items"), &format!("{said}.items"), problems);
+        inside(items, schema.items(), &at.field("items"), &said.field("items"), problems);
     }
     for (name, property) in clause.properties() {
-        let step = format!(".properties[{name}]");
-        inside(property, schema.property(name), &format!("{at}{step}"), &format!("{said}{step}"), problems);
+        let (at, said) = (at.field("properties"), said.field("properties"));
+        inside(property, schema.property(name), &at.key(name), &said.key(name), problems);
     }
 }
