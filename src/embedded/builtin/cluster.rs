@@ -290,13 +290,11 @@ fn limit_order(limit: &Field, kind: &str) {
         let of = |list: &str| limit.value.at(&[list, name]).filter(|_| defaulted(list));
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_json(), str::to_owned);
         let above = |more: &str, less: &str, blamed: &str, shown: &str, words: [&str; 2]| {
-            if let (Some(more), Some(less)) = (of(more), of(less)) {
-                if resource::amount(more) > resource::amount(less) {
-                    let why =
-                        format!("{} value {} is greater than {} value {}", words[0], text(more), words[1], text(less));
-                    let at = limit.child(blamed);
-                    at.key(name).refuse(of(shown).unwrap_or(more), why);
-                }
+            let (Some(more), Some(less)) = (of(more), of(less)) else { return };
+            if resource::amount(more) > resource::amount(less) {
+                let [more_is, less_is] = words;
+                let why = format!("{more_is} value {} is greater than {less_is} value {}", text(more), text(less));
+                limit.child(blamed).key(name).refuse(of(shown).unwrap_or(more), why);
             }
         };
         above("min", "max", "min", "min", ["min", "max"]);
@@ -309,15 +307,13 @@ fn limit_order(limit: &Field, kind: &str) {
             let at = limit.child("maxLimitRequestRatio");
             at.key(name).refuse(ratio, format!("ratio {} is less than 1", text(ratio)));
         }
-        if let (Some(default), Some(request)) = (of("default"), of("defaultRequest")) {
-            if !resource::may_overcommit(name) && resource::amount(default) != resource::amount(request) {
-                let why = format!(
-                    "default value {} must equal to defaultRequest value {} in {name}",
-                    text(default),
-                    text(request)
-                );
-                limit.child("defaultRequest").key(name).refuse(request, why);
-            }
+        if let (Some(default), Some(request)) = (of("default"), of("defaultRequest"))
+            && !resource::may_overcommit(name)
+            && resource::amount(default) != resource::amount(request)
+        {
+            let (default, asked) = (text(default), text(request));
+            let why = format!("default value {default} must equal to defaultRequest value {asked} in {name}");
+            limit.child("defaultRequest").key(name).refuse(request, why);
         }
     }
 }
@@ -383,11 +379,8 @@ pub fn validate_controller_revision(revision: &Field, old: Option<&Value>) {
     revision.child("revision").non_negative();
     let data = revision.child("data");
     match old {
-        Some(old) => {
-            if old.get("data").unwrap_or(&Value::Null) != data.value {
-                data.refuse(data.value, "field is immutable");
-            }
-        }
+        Some(old) if old.get("data").unwrap_or(&Value::Null) != data.value => data.invalid("field is immutable"),
+        Some(_) => {}
         None if !data.is_set() => data.required("data is mandatory"),
         None if data.value.as_map().is_none() => data.required("data must be a valid JSON object"),
         None => {}

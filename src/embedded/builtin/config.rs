@@ -112,15 +112,10 @@ pub fn validate_secret(secret: &Field, old: Option<&Value>) {
         }
         "kubernetes.io/dockercfg" => docker_config(&data, ".dockercfg"),
         "kubernetes.io/dockerconfigjson" => docker_config(&data, ".dockerconfigjson"),
-        "kubernetes.io/basic-auth" => {
-            if ["username", "password"].iter().all(|key| data.value.get(key).is_none()) {
-                ["username", "password"].into_iter().for_each(needs);
-            }
-        }
-        "kubernetes.io/ssh-auth" => {
-            if data.key("ssh-privatekey").text().is_empty() {
-                data.key("ssh-privatekey").required("");
-            }
+        "kubernetes.io/basic-auth" if data.key("username").is_set() || data.key("password").is_set() => {}
+        "kubernetes.io/basic-auth" => ["username", "password"].into_iter().for_each(needs),
+        "kubernetes.io/ssh-auth" if data.key("ssh-privatekey").text().is_empty() => {
+            data.key("ssh-privatekey").required("");
         }
         "kubernetes.io/tls" => ["tls.crt", "tls.key"].into_iter().for_each(needs),
         _ => {}

@@ -83,6 +83,11 @@ impl<'v, 'p> Field<'v, 'p> {
         map.map(move |(key, value)| (key, self.step(Step::Key(key), value)))
     }
 
+    /// Whether this is the field of this name.
+    pub fn is(&self, name: &str) -> bool {
+        matches!(self.step, Step::Child(key) if key == name)
+    }
+
     /// Whether there is a value.
     pub fn is_set(&self) -> bool {
         !self.value.is_null()

@@ -58,7 +58,7 @@ fn object(name: &str, value: &Value, parent: &Value) -> Go {
     };
     let shown = members.iter().filter_map(|member| {
         let given = given(member);
-        let empty = given.is_none_or(|given| given.is_null() || *given == Value::from(""));
+        let empty = given.is_none_or(|given| given.is_null() || *given == "");
         let go = || shape(member.shape, given.unwrap_or(&Value::Null), value);
         (!(member.omitted_when_empty && empty)).then(|| (member.name.to_owned(), go()))
     });

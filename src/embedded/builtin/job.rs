@@ -18,10 +18,8 @@ pub fn prepare_create(job: &mut Value, context: &Context<'_>) {
     if job.at(&["spec", "manualSelector"]) != Some(&Value::Bool(true)) {
         generate_selector(job, context);
     }
-    if shared {
-        if let Some(labels) = job.at(&template_labels).cloned() {
-            job.set_at(&["metadata", "labels"], labels);
-        }
+    if let Some(labels) = job.at(&template_labels).cloned().filter(|_| shared) {
+        job.set_at(&["metadata", "labels"], labels);
     }
 }
 
@@ -477,10 +475,9 @@ fn uncounted_and_indexes(job: &Field, status: &Field, old: &Value, finished: boo
     let indexed = job.value.str_at(&["spec", "completionMode"]) == Some("Indexed");
     let completed = status.child("completedIndexes");
     if differs("completedIndexes") {
-        if let Some(completions) = job.value.int_at(&["spec", "completions"]) {
-            if let Err(why) = index_count(completed.text(), completions) {
-                completed.invalid(format!("error parsing completedIndexes: {why}"));
-            }
+        let completions = job.value.int_at(&["spec", "completions"]);
+        if let Some(Err(why)) = completions.map(|completions| index_count(completed.text(), completions)) {
+            completed.invalid(format!("error parsing completedIndexes: {why}"));
         }
         if !completed.text().is_empty() && !indexed {
             completed.invalid("cannot set non-empty completedIndexes when non-indexed completion mode");

@@ -320,10 +320,7 @@ fn slice_address(at: &Field, address: &Field, kind: &str) {
 }
 
 fn hints(at: &Field) {
-    let rules: [(&str, fn(&str) -> Vec<String>); 2] =
-        [("forZones", names::label_value), ("forNodes", names::dns_subdomain)];
-    for (list, rule) in rules {
-        let list = at.child(list);
+    for list in [at.child("forZones"), at.child("forNodes")] {
         if list.len() > 8 {
             return list.too_many(8);
         }
@@ -335,7 +332,7 @@ fn hints(at: &Field) {
             } else {
                 seen.push(name.text());
             }
-            name.check(rule);
+            name.check(if list.is("forZones") { names::label_value } else { names::dns_subdomain });
         }
     }
 }

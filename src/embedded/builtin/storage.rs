@@ -256,14 +256,14 @@ fn volume_source(spec: &Field) {
             source.forbidden("may not specify more than 1 volume type");
             continue;
         }
-        let needed: &[&str] = match source.to_string().rsplit('.').next() {
-            Some("hostPath" | "local") => &["path"],
-            Some("nfs") => &["server", "path"],
-            Some("csi") => {
-                driver(&source.child("driver"));
-                &["volumeHandle"]
-            }
-            _ => &[],
+        if source.is("csi") {
+            driver(&source.child("driver"));
+        }
+        let needed: &[&str] = match () {
+            () if source.is("hostPath") || source.is("local") => &["path"],
+            () if source.is("nfs") => &["server", "path"],
+            () if source.is("csi") => &["volumeHandle"],
+            () => &[],
         };
         for field in needed.iter().map(|name| source.child(name)).filter(|field| field.text().is_empty()) {
             field.required("");

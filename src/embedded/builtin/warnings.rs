@@ -40,10 +40,10 @@ pub fn warnings(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<String> 
                     ));
                 }
             }
-            ("discovery.k8s.io", "EndpointSlice") if old.is_none() => {
-                if value.str_at(&["addressType"]) == Some("FQDN") {
-                    warn("spec.addressType: FQDN endpoints are deprecated".into());
-                }
+            ("discovery.k8s.io", "EndpointSlice")
+                if old.is_none() && value.str_at(&["addressType"]) == Some("FQDN") =>
+            {
+                warn("spec.addressType: FQDN endpoints are deprecated".into());
             }
             ("", "PersistentVolumeClaim") => {
                 let spec = object.child("spec");

@@ -102,10 +102,8 @@ fn one_source(at: &Field, kind: &str, place: Place) {
         }
     };
     match kind {
-        "emptyDir" => {
-            if resource::amount(at.child("sizeLimit").value) < 0 {
-                at.child("sizeLimit").forbidden("SizeLimit field must be a valid resource quantity");
-            }
+        "emptyDir" if resource::amount(at.child("sizeLimit").value) < 0 => {
+            at.child("sizeLimit").forbidden("SizeLimit field must be a valid resource quantity");
         }
         "hostPath" => host_path(at),
         "secret" => {
