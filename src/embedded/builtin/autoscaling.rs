@@ -30,6 +30,14 @@ pub fn validate(autoscaler: &Field, old: Option<&Value>) {
     };
     reference(&target, version);
     metrics(&spec.child("metrics"), least.value.as_int());
+    // The one metric of autoscaling/v1, blamed where autoscaling/v2 would have it.
+    let utilization = spec.child("targetCPUUtilizationPercentage");
+    if utilization.is_set() && utilization.int() < 1 {
+        let at = spec.child("metrics");
+        let at = at.index(0);
+        let at = at.child("resource");
+        at.child("target").child("averageUtilization").refuse(utilization.value, "must be greater than 0");
+    }
     for rules in ["scaleUp", "scaleDown"] {
         scaling_rules(&spec.child("behavior").child(rules));
     }

@@ -103,7 +103,7 @@ fn pod(at: &Field, warn: Warn) {
     let (spec, metadata) = (at.child("spec"), at.child("metadata"));
     let annotations = metadata.child("annotations");
     placement(&spec, warn);
-    for (key, why) in ANNOTATIONS {
+    for (key, why) in ANNOTATIONS.iter().filter(|_| annotations.is_set()) {
         if annotations.key(key).is_set() {
             warn(format!("{}: {why}", annotations.key(key)));
         }
@@ -118,14 +118,20 @@ fn pod(at: &Field, warn: Warn) {
         }
     }
     fractional(&spec.child("overhead"), &["memory", "ephemeral-storage"], warn);
-    if spec.value.at(&["securityContext", "seccompProfile"]).is_none() {
+    if annotations.is_set() && spec.value.at(&["securityContext", "seccompProfile"]).is_none() {
         let key = annotations.key("seccomp.security.alpha.kubernetes.io/pod");
         if key.is_set() {
             warn(format!("{key}: non-functional in v1.27+; use the \"seccompProfile\" field instead"));
         }
     }
-    each_container(&spec, |container| one_container(container, warn));
-    ports(&spec, warn);
+    let mut count = 0;
+    each_container(&spec, |container| {
+        one_container(container, warn);
+        count += container.child("ports").len();
+    });
+    if count > 1 {
+        ports(&spec, warn);
+    }
     let grace = spec.child("terminationGracePeriodSeconds");
     if grace.int() < 0 {
         warn(format!("{grace}: must be >= 0; negative values are invalid and will be treated as 1"));
@@ -165,7 +171,19 @@ fn placement(spec: &Field, warn: Warn) {
         }
     }
     let affinity = spec.child("affinity");
-    let nodes = affinity.child("nodeAffinity");
+    if affinity.is_set() {
+        node_affinity(&affinity.child("nodeAffinity"), warn);
+    }
+    for constraint in spec.child("topologySpreadConstraints").items() {
+        let (key, selector) = (constraint.child("topologyKey"), constraint.child("labelSelector"));
+        if let Some(why) = outdated(key.text()) {
+            warn(format!("{key}: {} is {why}", key.text()));
+        }
+        no_selector(&selector, warn);
+    }
+}
+
+fn node_affinity(nodes: &Field, warn: Warn) {
     let expressions = |term: &Field| {
         for requirement in term.child("matchExpressions").items() {
             let key = requirement.child("key");
@@ -179,13 +197,6 @@ fn placement(spec: &Field, warn: Warn) {
     for term in nodes.child("preferredDuringSchedulingIgnoredDuringExecution").items() {
         expressions(&term.child("preference"));
     }
-    for constraint in spec.child("topologySpreadConstraints").items() {
-        let (key, selector) = (constraint.child("topologyKey"), constraint.child("labelSelector"));
-        if let Some(why) = outdated(key.text()) {
-            warn(format!("{key}: {} is {why}", key.text()));
-        }
-        no_selector(&selector, warn);
-    }
 }
 
 fn no_selector(selector: &Field, warn: Warn) {
@@ -196,6 +207,9 @@ fn no_selector(selector: &Field, warn: Warn) {
 
 fn affinity(spec: &Field, warn: Warn) {
     let affinity = spec.child("affinity");
+    if !affinity.is_set() {
+        return;
+    }
     for near in [affinity.child("podAffinity"), affinity.child("podAntiAffinity")] {
         for term in near.child("requiredDuringSchedulingIgnoredDuringExecution").items() {
             no_selector(&term.child("labelSelector"), warn);
@@ -237,7 +251,7 @@ fn repeated(at: &Field, key: &str, what: &str, warn: Warn) {
 }
 
 fn fractional(at: &Field, resources: &[&str], warn: Warn) {
-    for resource in resources {
+    for resource in resources.iter().filter(|_| at.is_set()) {
         let amount = at.key(resource);
         if !resource::is_whole(amount.value) {
             warn(format!("{amount}: fractional byte value {:?} is invalid, must be an integer", amount.text()));
@@ -254,19 +268,23 @@ fn each_container<'v>(spec: &Field<'v, '_>, mut visit: impl FnMut(&Field<'v, '_>
 
 fn one_container(at: &Field, warn: Warn) {
     let resources = at.child("resources");
-    for resource in ["memory", "ephemeral-storage"] {
-        for list in ["limits", "requests"] {
-            fractional(&resources.child(list), &[resource], warn);
+    if resources.len() > 0 {
+        let (limits, requests) = (resources.child("limits"), resources.child("requests"));
+        for resource in ["memory", "ephemeral-storage"] {
+            fractional(&limits, &[resource], warn);
+            fractional(&requests, &[resource], warn);
         }
     }
     let env = at.child("env");
     for (i, variable) in env.items().enumerate() {
         let (name, value) = (variable.child("name").text(), variable.child("value").text());
-        let before = env.list()[..i].iter().any(|other| other.str_at(&["name"]).unwrap_or_default() == name);
+        if !env.list()[..i].iter().any(|other| other.str_at(&["name"]).unwrap_or_default() == name) {
+            continue;
+        }
         // A variable may build upon its own earlier value.
         let reference = format!("$({name})");
         let builds_on = value.contains(&reference) && value != reference && !variable.child("valueFrom").is_set();
-        if before && !builds_on {
+        if !builds_on {
             warn(format!("{variable}: hides previous definition of {name:?}, which may be dropped when using apply"));
         }
     }
@@ -288,13 +306,9 @@ impl<'v> Port<'v> {
     }
 }
 
+/// Ports that clash with each other, of which there are at least two.
 fn ports(spec: &Field, warn: Warn) {
-    let mut count = 0;
-    each_container(spec, |container| count += container.child("ports").len());
-    if count < 2 {
-        return; // nothing to clash with
-    }
-    let mut all: Vec<Port> = Vec::with_capacity(count);
+    let mut all: Vec<Port> = Vec::new();
     each_container(spec, |container| {
         for port in container.child("ports").items() {
             all.push(Port { at: port.to_string(), value: port.value });
@@ -332,13 +346,15 @@ fn ports(spec: &Field, warn: Warn) {
 }
 
 fn service(service: &Value, warn: Warn) {
-    let text = |field: &str| service.str_at(&["spec", field]).unwrap_or_default();
-    let external = !service.list_at(&["spec", "externalIPs"]).is_empty();
+    let Some(spec) = service.get("spec") else { return };
+    let text = |field: &str| spec.str_at(&[field]).unwrap_or_default();
+    let external = !spec.list_at(&["externalIPs"]).is_empty();
     let hints = "service.kubernetes.io/topology-aware-hints";
     if service.at(&["metadata", "annotations", hints]).is_some() {
         warn(format!("annotation {hints} is deprecated, please use service.kubernetes.io/topology-mode instead"));
     }
-    if text("type") == "ClusterIP" && text("clusterIP") == "None" {
+    let alias = text("type") == "ExternalName";
+    if text("clusterIP") == "None" && text("type") == "ClusterIP" {
         for (ignored, field) in [
             (!text("loadBalancerIP").is_empty(), "loadBalancerIP"),
             (external, "externalIPs"),
@@ -349,7 +365,6 @@ fn service(service: &Value, warn: Warn) {
             }
         }
     }
-    let alias = text("type") == "ExternalName";
     if alias && external {
         warn("spec.externalIPs is ignored when spec.type is \"ExternalName\"".into());
     }

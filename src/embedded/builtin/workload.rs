@@ -37,6 +37,15 @@ impl<'o> Before<'o> {
         Before { spec: old.and_then(|old| old.get("spec")).unwrap_or(&Value::Null) }
     }
 
+    /// Whether selector and template are the very ones that were judged together when they were written.
+    fn selected(&self, spec: &Field) -> bool {
+        let same = |field: &str| match (self.spec.get(field), spec.value.get(field)) {
+            (Some(old), Some(new)) => old.is(new),
+            _ => false,
+        };
+        same("selector") && same("template")
+    }
+
     /// Whether the template is the very one that was judged when it was written.
     fn has_template(&self, template: &Field) -> bool {
         self.spec.get("template").is_some_and(|old| old.is(template.value)) && template.is_set()
@@ -125,14 +134,18 @@ fn selected_template(spec: &Field, before: &Before) {
 fn replica_set(spec: &Field, before: &Before) {
     spec.child("replicas").non_negative();
     spec.child("minReadySeconds").non_negative();
-    required_selector(&spec.child("selector"), "deployment");
-    selected_template(spec, before);
+    if !before.selected(spec) {
+        required_selector(&spec.child("selector"), "deployment");
+        selected_template(spec, before);
+    }
 }
 
 fn deployment(spec: &Field, before: &Before) {
     spec.child("replicas").non_negative();
-    required_selector(&spec.child("selector"), "deployment");
-    selected_template(spec, before);
+    if !before.selected(spec) {
+        required_selector(&spec.child("selector"), "deployment");
+        selected_template(spec, before);
+    }
     deployment_strategy(&spec.child("strategy"));
     let ready = spec.child("minReadySeconds");
     ready.non_negative();

@@ -383,6 +383,7 @@ CREATES = {
         {"/spec/metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 5}}, "pods": {"metric": {"name": "a"}, "target": {"type": "AverageValue", "averageValue": "1"}}}]},
         {"/spec/behavior": {"scaleUp": {"stabilizationWindowSeconds": 4000, "selectPolicy": "Nope", "policies": [{"type": "Nope", "value": 0, "periodSeconds": 2000}]}, "scaleDown": {"stabilizationWindowSeconds": -1, "selectPolicy": "Max", "policies": [{"type": "Pods", "value": 1, "periodSeconds": 0}]}}},
     ],
+    "OldHorizontalPodAutoscaler": [{"/spec/minReplicas": 0}, {"/spec/maxReplicas": 0}, {"/spec/targetCPUUtilizationPercentage": 0}, {"/spec/scaleTargetRef/kind": ""}],
     "PodDisruptionBudget": [
         {"/spec/maxUnavailable": 1}, {"/spec/minAvailable": -1}, {"/spec/minAvailable": "101%"}, {"/spec/minAvailable": "x"}, {"/spec/selector": {"matchLabels": {"a b": "c"}}}, {"/spec/unhealthyPodEvictionPolicy": "Nope"}, {"/metadata/name": "Bad_Name"},
     ],

@@ -42,6 +42,7 @@ KINDS = {
     "IngressClass": ("networking.k8s.io/v1", "ingressclasses", False, {"spec": {"controller": "a.b/c"}}),
     "NetworkPolicy": ("networking.k8s.io/v1", "networkpolicies", True, {"spec": {"ingress": [{"from": [{"podSelector": {}}], "ports": [{"port": 80}]}]}}),
     "HorizontalPodAutoscaler": ("autoscaling/v2", "horizontalpodautoscalers", True, {"spec": {"maxReplicas": 3, "scaleTargetRef": TARGET}}),
+    "OldHorizontalPodAutoscaler": ("autoscaling/v1", "horizontalpodautoscalers", True, {"spec": {"maxReplicas": 3, "scaleTargetRef": TARGET}}),
     "PodDisruptionBudget": ("policy/v1", "poddisruptionbudgets", True, {"spec": {"minAvailable": 1, "selector": SELECTOR}}),
     "Role": ("rbac.authorization.k8s.io/v1", "roles", True, {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
     "ClusterRole": ("rbac.authorization.k8s.io/v1", "clusterroles", False, {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
@@ -79,7 +80,7 @@ def clean(thing):
 def base(kind):
     """The base object as the server completes it, fit to be sent again."""
     api, _, _, thing = KINDS[kind]
-    name = kind.replace("NewEvent", "Event")
+    name = kind.replace("NewEvent", "Event").replace("OldHorizontal", "Horizontal")
     thing = {"apiVersion": api, "kind": name, "metadata": {"name": "builtin-case"}, **copy.deepcopy(thing)}
     code, answer = ask("POST", paths(kind) + "?dryRun=All", thing)
     assert code == 201, (kind, answer)
