@@ -72,7 +72,14 @@ func consider(line []byte, defaults bool) answer {
 		object = throughInternal(scheme, gvk, object)
 	}
 	object.GetObjectKind().SetGroupVersionKind(gvk)
-	result.Answer = throughStorage(scheme, gvk, object)
+	object = throughStorage(scheme, gvk, object)
+	if defaults {
+		object = throughInternal(scheme, gvk, object)
+	}
+	object.GetObjectKind().SetGroupVersionKind(gvk)
+	if result.Answer, err = json.Marshal(object); err != nil {
+		log.Fatal(err)
+	}
 	return result
 }
 
@@ -90,22 +97,18 @@ func throughInternal(scheme *runtime.Scheme, gvk schema.GroupVersionKind, object
 }
 
 // throughStorage encodes as the server stores and reads that again. Kinds without protobuf are stored as JSON.
-func throughStorage(scheme *runtime.Scheme, gvk schema.GroupVersionKind, object runtime.Object) json.RawMessage {
+func throughStorage(scheme *runtime.Scheme, gvk schema.GroupVersionKind, object runtime.Object) runtime.Object {
 	var stored bytes.Buffer
 	storage := protobuf.NewRawSerializer(scheme, scheme)
-	if gvk.Group != "apiextensions.k8s.io" && storage.Encode(object, &stored) == nil {
-		read, err := scheme.New(gvk)
-		if err != nil {
-			log.Fatal(err)
-		}
-		if object, _, err = storage.Decode(stored.Bytes(), &gvk, read); err != nil {
-			log.Fatal(err)
-		}
-		object.GetObjectKind().SetGroupVersionKind(gvk)
+	if gvk.Group == "apiextensions.k8s.io" || storage.Encode(object, &stored) != nil {
+		return object
 	}
-	text, err := json.Marshal(object)
+	read, err := scheme.New(gvk)
 	if err != nil {
 		log.Fatal(err)
 	}
-	return text
+	if read, _, err = storage.Decode(stored.Bytes(), &gvk, read); err != nil {
+		log.Fatal(err)
+	}
+	return read
 }
