@@ -10,6 +10,7 @@
 //!   watch: w                                            # leaves the answer open under a name
 //! - read: w                                             # looks at the next events: a number of them, or up to the end
 //!   events: 2
+//! - forget: ${rv}                                       # the server forgets all that happened up to this version
 //! - do: GET ${cm}/a
 //!   until: {code: 404}                                  # asks again until controllers have done their work
 //! ```
@@ -75,6 +76,9 @@ pub struct Step {
     /// Leaves the answer open under this name.
     #[serde(default)]
     pub watch: Option<String>,
+    /// The server forgets its history up to this version, as it does in time.
+    #[serde(default)]
+    pub forget: Option<String>,
     /// Reads from the watch of this name.
     #[serde(default)]
     pub read: Option<String>,
@@ -105,11 +109,20 @@ pub struct Pick {
 impl Step {
     /// How a report calls this step.
     pub fn title(&self) -> String {
-        match (&self.request, &self.read) {
-            (Some(request), _) => request.clone(),
-            (None, Some(watch)) => format!("read {watch}"),
-            (None, None) => "nothing".into(),
+        match (&self.request, &self.read, &self.forget) {
+            (Some(request), _, _) => request.clone(),
+            (None, Some(watch), _) => format!("read {watch}"),
+            (None, None, Some(version)) => format!("forget {version}"),
+            (None, None, None) => "nothing".into(),
         }
+    }
+}
+
+impl Story {
+    /// Whether the server is made to forget. That is no request, so it works on a real server (through its etcd) and in
+    /// process, and it disturbs other stories.
+    pub fn forgets(&self) -> bool {
+        self.steps.iter().any(|step| step.forget.is_some())
     }
 }
 
@@ -131,8 +144,8 @@ fn story(path: &Path) -> Story {
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     for (number, step) in file.steps.iter().enumerate() {
         assert!(
-            step.request.is_some() != step.read.is_some(),
-            "{}: step {} needs either `do` or `read`",
+            [&step.request, &step.read, &step.forget].iter().filter(|what| what.is_some()).count() == 1,
+            "{}: step {} needs one of `do`, `read` and `forget`",
             path.display(),
             number + 1
         );

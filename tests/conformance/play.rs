@@ -49,13 +49,15 @@ struct Stage<'a> {
 impl Stage<'_> {
     fn act(&mut self, step: &Step) -> Answer {
         self.number += 1;
-        let answer = match (&step.read, &step.request) {
-            (Some(watch), _) => {
-                let events = self.read(watch, step);
-                Answer { title: step.title(), time: Timestamp::now(), head: None, body: Body::Events(events) }
+        let without_head = |body| Answer { title: step.title(), time: Timestamp::now(), head: None, body };
+        let answer = match (&step.read, &step.request, &step.forget) {
+            (Some(watch), _, _) => without_head(Body::Events(self.read(watch, step))),
+            (None, Some(request), _) => self.ask(step, request),
+            (None, None, version) => {
+                let version = fill(version.as_deref().unwrap_or_default(), &self.words);
+                self.server.forget(version.parse().unwrap_or_default());
+                without_head(Body::Text(String::new()))
             }
-            (None, Some(request)) => self.ask(step, request),
-            (None, None) => unreachable!("the corpus is checked when it is read"),
         };
         for (word, pointer) in &step.keep {
             let found = match &answer.body {

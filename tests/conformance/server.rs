@@ -90,6 +90,8 @@ pub trait Server {
     fn pause(&self);
     /// How long to wait for what controllers do.
     fn patience(&self) -> Duration;
+    /// Forgets what happened up to this version.
+    fn forget(&self, version: u64);
 }
 
 /// The embedded cluster without a socket: a fresh one, played on one thread.
@@ -152,6 +154,10 @@ impl Server for InProcess {
     fn patience(&self) -> Duration {
         Duration::from_secs(5)
     }
+
+    fn forget(&self, version: u64) {
+        self.front.world().with(|store| store.compact(version));
+    }
 }
 
 struct Frames {
@@ -189,10 +195,12 @@ pub struct Http {
     agent: Agent,
     url: String,
     token: String,
+    /// Where a real server's etcd is, to make it forget.
+    etcd: Option<String>,
 }
 
 impl Http {
-    pub fn new(url: &str, token: &str) -> Http {
+    pub fn new(url: &str, token: &str, etcd: Option<&str>) -> Http {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -202,7 +210,8 @@ impl Http {
             .accept("")
             .tls_config(TlsConfig::builder().disable_verification(true).build())
             .build();
-        Http { agent: config.new_agent(), url: url.trim_end_matches('/').into(), token: token.into() }
+        let etcd = etcd.map(str::to_string);
+        Http { agent: config.new_agent(), url: url.trim_end_matches('/').into(), token: token.into(), etcd }
     }
 
     fn send(&self, call: &Call) -> Response<ureq::Body> {
@@ -259,6 +268,13 @@ impl Server for Http {
     fn patience(&self) -> Duration {
         // The garbage collector of a real cluster looks for new kinds every 30 seconds.
         Duration::from_secs(90)
+    }
+
+    fn forget(&self, version: u64) {
+        let etcd = self.etcd.as_ref().expect("the address of the server's etcd");
+        let body = format!("{{\"revision\": \"{version}\", \"physical\": true}}");
+        let response = self.agent.post(format!("{etcd}/v3/kv/compaction")).send(body).expect("etcd answers");
+        assert_eq!(response.status(), 200, "etcd does not compact");
     }
 }
 
