@@ -25,10 +25,23 @@ use serde_json::Value;
 pub struct Story {
     /// The file's name without its ending.
     pub name: String,
+    /// The file as written.
+    pub text: String,
+    /// Who else writes.
+    pub world: World,
     /// Words used in the steps.
     pub words: BTreeMap<String, String>,
     /// What happens, in order.
     pub steps: Vec<Step>,
+}
+
+/// Who writes besides the story.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum World {
+    /// Only what the API cannot be imagined without: the garbage collector, and who empties deleted namespaces.
+    Quiet,
+    /// The controllers of a cluster, but no kubelet and no scheduler.
+    Busy,
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,18 +139,23 @@ impl Story {
     }
 }
 
-/// Reads all stories of a folder, in the order of their names.
+/// Reads all stories, in the order of their names: `corpus/` and, with controllers, `world/`.
 pub fn stories(folder: &Path) -> Vec<Story> {
+    let quiet = stories_of(&folder.join("corpus"), World::Quiet);
+    quiet.into_iter().chain(stories_of(&folder.join("world"), World::Busy)).collect()
+}
+
+fn stories_of(folder: &Path, world: World) -> Vec<Story> {
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "yaml"))
         .collect();
     paths.sort();
-    paths.iter().map(|path| story(path)).collect()
+    paths.iter().map(|path| story(path, world)).collect()
 }
 
-fn story(path: &Path) -> Story {
+fn story(path: &Path, world: World) -> Story {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let yaml_1_2 = serde_saphyr::options! { strict_booleans: true };
     let file: File = serde_saphyr::from_str_with_options(&text, yaml_1_2)
@@ -150,8 +168,9 @@ fn story(path: &Path) -> Story {
             number + 1
         );
     }
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Story { name, words: file.words, steps: file.steps }
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = if world == World::Busy { format!("world-{name}") } else { name.into_owned() };
+    Story { name, text, world, words: file.words, steps: file.steps }
 }
 
 /// Puts the words in: `${rv}`. An unknown word stays, so that it shows up in the answer.

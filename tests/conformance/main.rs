@@ -28,23 +28,41 @@ use std::{
 use serde_json::Value;
 
 use compare::{Miss, compare};
-use corpus::{Story, stories};
+use corpus::{Story, World, stories};
 use server::{Http, InProcess, Server};
 
 #[test]
 fn answers_are_those_of_the_real_server() {
     match env::var("TIDEGATE_CONFORMANCE").as_deref() {
         Err(_) => replay(),
-        Ok("record") => record(&remote("REAL")),
-        Ok("live") => live(&remote("REAL"), &remote("OURS")),
+        Ok("record") => record(&Side::new("REAL")),
+        Ok("live") => live(&Side::new("REAL"), &Side::new("OURS")),
         Ok(other) => panic!("TIDEGATE_CONFORMANCE={other}: neither record nor live"),
     }
 }
 
-/// The server that `TIDEGATE_<name>` gives as `url token`, and its etcd if it has one.
-fn remote(name: &str) -> Http {
-    let variable = format!("TIDEGATE_{name}");
-    let value = env::var(&variable).unwrap_or_else(|_| panic!("{variable} is not set"));
+/// One of the two that are compared: a server for quiet stories and one for busy ones, given by `TIDEGATE_<name>` and
+/// `TIDEGATE_<name>_BUSY` as `url token`, and the address of its etcd if it has one.
+struct Side {
+    quiet: Http,
+    busy: Http,
+}
+
+impl Side {
+    fn new(name: &str) -> Side {
+        Side { quiet: remote(&format!("TIDEGATE_{name}")), busy: remote(&format!("TIDEGATE_{name}_BUSY")) }
+    }
+
+    fn server(&self, story: &Story) -> &Http {
+        match story.world {
+            World::Quiet => &self.quiet,
+            World::Busy => &self.busy,
+        }
+    }
+}
+
+fn remote(variable: &str) -> Http {
+    let value = env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set"));
     match *value.split(' ').collect::<Vec<_>>() {
         [url, token] => Http::new(url, token, None),
         [url, token, etcd] => Http::new(url, token, Some(etcd)),
@@ -59,7 +77,7 @@ fn folder() -> PathBuf {
 /// The stories to play: all, or those whose name contains `TIDEGATE_STORIES`.
 fn wanted() -> Vec<Story> {
     let only = env::var("TIDEGATE_STORIES").unwrap_or_default();
-    let stories: Vec<_> = stories(&folder().join("corpus"))
+    let stories: Vec<_> = stories(&folder())
         .into_iter()
         .filter(|story| only.is_empty() || only.split(',').any(|part| story.name.contains(part)))
         .collect();
@@ -68,8 +86,7 @@ fn wanted() -> Vec<Story> {
 }
 
 fn played(story: &Story, server: &dyn Server) -> Vec<Value> {
-    let text = fs::read_to_string(folder().join("corpus").join(format!("{}.yaml", story.name))).unwrap();
-    normal::normalise(&text, &play::play(story, server))
+    normal::normalise(&story.text, &play::play(story, server))
 }
 
 fn recording(story: &Story) -> PathBuf {
@@ -100,10 +117,10 @@ fn each(stories: &[Story], work: impl Fn(&Story) + Sync) {
     });
 }
 
-fn record(real: &Http) {
+fn record(real: &Side) {
     let (last, first): (Vec<_>, Vec<_>) = wanted().into_iter().partition(Story::forgets);
     let play = |story: &Story| {
-        let answers = played(story, real);
+        let answers = played(story, real.server(story));
         let lines: Vec<String> = answers.iter().map(line).collect();
         let text = format!("[\n{}\n]\n", lines.join(",\n"));
         fs::write(recording(story), text).unwrap();
@@ -125,7 +142,7 @@ fn replay() {
     let stories = wanted();
     let lines = Mutex::new(Vec::new());
     each(&stories, |story| {
-        let (expected, got) = (recorded(story), played(story, &InProcess::new()));
+        let (expected, got) = (recorded(story), played(story, &InProcess::new(story.world)));
         lines.lock().unwrap().push((story.name.clone(), got.len(), compare(&story.name, &expected, &got)));
     });
     let mut lines = lines.into_inner().unwrap();
@@ -135,14 +152,14 @@ fn replay() {
     assert!(report.passed(), "the embedded cluster answers differently from a real kube-apiserver, see above");
 }
 
-fn live(real: &Http, ours: &Http) {
+fn live(real: &Side, ours: &Side) {
     let (last, first): (Vec<_>, Vec<_>) = wanted().into_iter().partition(Story::forgets);
     let began = Instant::now();
     let lines = Mutex::new(Vec::new());
     each(&first, |story| {
         let (real, ours) = thread::scope(|scope| {
-            let real = scope.spawn(|| played(story, real));
-            let ours = scope.spawn(|| played(story, ours));
+            let real = scope.spawn(|| played(story, real.server(story)));
+            let ours = scope.spawn(|| played(story, ours.server(story)));
             (real.join().unwrap(), ours.join().unwrap())
         });
         let drift = compare(&story.name, &recorded(story), &real);
@@ -154,7 +171,7 @@ fn live(real: &Http, ours: &Http) {
     let report = Report::new(lines.into_iter().map(|(name, count, misses, _)| (name, count, misses)).collect());
     report.print();
     for story in &last {
-        let misses = compare(&story.name, &recorded(story), &played(story, real));
+        let misses = compare(&story.name, &recorded(story), &played(story, real.server(story)));
         println!("{} plays on ours only in process: {} operations as recorded", story.name, story.steps.len());
         drifts.extend(misses.iter().map(Miss::to_string));
     }
