@@ -86,7 +86,7 @@ fn wanted() -> Vec<Story> {
 }
 
 fn played(story: &Story, server: &dyn Server) -> Vec<Value> {
-    normal::normalise(&story.text, &play::play(story, server))
+    normal::normalise(&story.text, story.world, &play::play(story, server))
 }
 
 fn recording(story: &Story) -> PathBuf {

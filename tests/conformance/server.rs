@@ -24,6 +24,7 @@ use tidegate::embedded::{
 };
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
+use crate::corpus;
 use ureq::{
     Agent,
     http::{HeaderMap, Request, Response, request::Builder},
@@ -101,7 +102,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    pub fn new() -> InProcess {
+    pub fn new(_: corpus::World) -> InProcess {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let now = Timestamp::now();
         let store = Store::new(Config { clock: Clock::Wall(now), ..Config::new(now, 7) });
