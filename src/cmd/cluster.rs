@@ -13,7 +13,7 @@ use tokio::signal;
 use super::{Output, bold, kubeconfig, remedied};
 use crate::embedded::{
     clock::Clock,
-    controllers::{self, World},
+    controllers::{self, Controller, World},
     http::{
         cluster::{Cluster, Pace},
         data::{self, Data},
@@ -41,6 +41,9 @@ pub struct Arguments {
     /// Decides everything random (uids, generated names, addresses), so that two runs can be alike.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
+    /// Run only these controllers, by the names kube-controller-manager gives them, and the kubelet only if it is named.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = controller)]
+    controllers: Option<Vec<Controller>>,
     /// What to print when the cluster is ready.
     #[arg(short, long, value_enum, default_value_t = Output::Text, value_name = "FORMAT")]
     output: Output,
@@ -56,8 +59,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
 
 async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     let (store, data, notices) = open(&arguments)?;
-    let world =
-        World::new(controllers::Settings { seed: arguments.seed.unwrap_or(store.version()), ..Default::default() });
+    let world = World::new(controllers::Settings {
+        seed: arguments.seed.unwrap_or(store.version()),
+        controllers: arguments.controllers.clone().unwrap_or(Controller::ALL.to_vec()),
+        ..Default::default()
+    });
     let listener = server::listen(arguments.port).await.map_err(port_remedy)?;
     let address = listener.local_addr().context("cannot listen")?;
     let identity = Identity::new()?;
@@ -97,6 +103,13 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         anstream::eprintln!("stopped");
     }
     Ok(())
+}
+
+fn controller(name: &str) -> Result<Controller, String> {
+    Controller::named(name).ok_or_else(|| {
+        let known = Controller::ALL.map(Controller::name);
+        format!("there is no controller of this name; there are {}", known.join(", "))
+    })
 }
 
 /// The store, new or as the data file says, and what there is to say about the file.

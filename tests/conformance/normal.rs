@@ -26,7 +26,8 @@ pub fn normalise(corpus: &str, world: World, answers: &[Answer]) -> Vec<Value> {
     let began = answers.first().map_or(Timestamp::now(), |answer| answer.time);
     let prefixes =
         PREFIX.captures_iter(corpus).map(|found| Regex::new(&format!("({})[a-z0-9]{{5}}\\b", &found[1])).unwrap());
-    let mut names = Names { corpus, busy: world == World::Busy, began, prefixes: prefixes.collect(), ..Names::default() };
+    let mut names =
+        Names { corpus, busy: world == World::Busy, began, prefixes: prefixes.collect(), ..Names::default() };
     answers.iter().map(|answer| names.answer(answer)).collect()
 }
 
@@ -379,7 +380,8 @@ mod tests {
     #[track_caller]
     fn check(bodies: &[Value], expected: &[Value]) {
         let answers: Vec<Answer> = bodies.iter().cloned().map(answer).collect();
-        let got: Vec<Value> = normalise("", World::Quiet, &answers).into_iter().map(|mut entry| entry["body"].take()).collect();
+        let got: Vec<Value> =
+            normalise("", World::Quiet, &answers).into_iter().map(|mut entry| entry["body"].take()).collect();
         assert_eq!(got, expected);
     }
 

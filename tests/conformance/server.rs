@@ -10,12 +10,13 @@ use std::{
     time::Duration,
 };
 
+use crate::corpus;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
 use tidegate::embedded::{
     clock::Clock,
-    controllers::World,
+    controllers::{self, Controller},
     http::{
         cluster::{Cluster, Pace},
         service::{Body, Front, Settings},
@@ -24,7 +25,6 @@ use tidegate::embedded::{
 };
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
-use crate::corpus;
 use ureq::{
     Agent,
     http::{HeaderMap, Request, Response, request::Builder},
@@ -102,12 +102,20 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    pub fn new(_: corpus::World) -> InProcess {
+    pub fn new(world: corpus::World) -> InProcess {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let now = Timestamp::now();
         let store = Store::new(Config { clock: Clock::Wall(now), ..Config::new(now, 7) });
         let front = runtime.block_on(async {
-            let cluster = Cluster::new(store, Some(World::new(Default::default())), None, Pace::Wall);
+            let controllers = match world {
+                corpus::World::Quiet => vec![Controller::GarbageCollector, Controller::Namespace],
+                corpus::World::Busy => {
+                    let machines = [Controller::Kubelet, Controller::NodeLifecycle];
+                    Controller::ALL.into_iter().filter(|controller| !machines.contains(controller)).collect()
+                }
+            };
+            let around = controllers::World::new(controllers::Settings { controllers, ..Default::default() });
+            let cluster = Cluster::new(store, Some(around), None, Pace::Wall);
             tokio::spawn(cluster.clone().drive());
             Front::new(cluster, Settings { token: Some(TOKEN.into()), address: "127.0.0.1:6443".into() })
         });
@@ -157,7 +165,7 @@ impl Server for InProcess {
     }
 
     fn forget(&self, version: u64) {
-        self.front.world().with(|store| store.compact(version));
+        self.front.cluster().with(|store| store.compact(version));
     }
 }
 

@@ -51,8 +51,10 @@ pub mod namespace;
 pub mod node;
 pub mod pdb;
 pub mod replicaset;
+pub mod roster;
 #[cfg(test)]
 mod tests;
 mod world;
 
+pub use roster::Controller;
 pub use world::{Next, Settings, World};

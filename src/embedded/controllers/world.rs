@@ -16,6 +16,7 @@ use super::{
     hpa,
     index::Index,
     job, kubelet, namespace, node, pdb, replicaset,
+    roster::Controller,
 };
 use crate::embedded::{
     object::Object,
@@ -35,6 +36,8 @@ pub struct Settings {
     pub jitter: SignedDuration,
     /// The nodes that register when the cluster has none.
     pub nodes: Vec<Text>,
+    /// Who works; the others leave everything as it is.
+    pub controllers: Vec<Controller>,
 }
 
 impl Default for Settings {
@@ -44,6 +47,7 @@ impl Default for Settings {
             ready_delay: SignedDuration::from_millis(300),
             jitter: SignedDuration::from_millis(100),
             nodes: vec![arcstr::literal!("fake-0")],
+            controllers: Controller::ALL.to_vec(),
         }
     }
 }
@@ -83,6 +87,25 @@ enum Task {
     Namespace(Key),
     Garbage(ObjectRef),
     Pod(Key),
+}
+
+impl Task {
+    /// Who looks at it.
+    fn controller(&self) -> Controller {
+        match self {
+            Task::ReplicaSet(_) => Controller::ReplicaSet,
+            Task::Deployment(_) => Controller::Deployment,
+            Task::Job(_) | Task::JobOrphan(_) => Controller::Job,
+            Task::JobTtl(_) => Controller::TtlAfterFinished,
+            Task::Service(_) => Controller::EndpointSlice,
+            Task::Budget(_) => Controller::Disruption,
+            Task::Autoscaler(_) => Controller::HorizontalPodAutoscaler,
+            Task::Node(_) => Controller::NodeLifecycle,
+            Task::Namespace(_) => Controller::Namespace,
+            Task::Garbage(_) => Controller::GarbageCollector,
+            Task::Pod(_) => Controller::Kubelet,
+        }
+    }
 }
 
 /// How many tasks at the head of the queue a seed may choose from.
@@ -191,7 +214,7 @@ impl World {
     }
 
     fn add(&mut self, task: Task) {
-        if self.queued.insert(task.clone()) {
+        if self.settings.controllers.contains(&task.controller()) && self.queued.insert(task.clone()) {
             self.queue.push_back(task);
         }
     }

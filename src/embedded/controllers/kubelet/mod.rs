@@ -58,7 +58,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::status::{Place, Play};
 use super::{
-    Next, Settings, ask,
+    Controller, Next, Settings, ask,
     event::Source,
     hands::{Hands, Key, NODES, PODS},
 };
@@ -206,7 +206,7 @@ fn ready_delay(settings: &Settings, uid: &str) -> SignedDuration {
 
 /// Registers the nodes of the settings, if the cluster has none; returns those that are new.
 pub fn register(hands: &mut Hands, settings: &Settings) -> Vec<Key> {
-    if hands.list(&NODES, "").next().is_some() {
+    if !settings.controllers.contains(&Controller::Kubelet) || hands.list(&NODES, "").next().is_some() {
         return Vec::new();
     }
     let mut new = Vec::new();
