@@ -18,13 +18,35 @@ const DELETE_FROM: &str = "$deleteFromPrimitiveList";
 
 /// The object after a strategic merge patch. Fields that the patch sets to what they are stay shared.
 pub fn apply(schema: &Schema, target: &Value, patch: &Value) -> Result<Value, Status> {
-    match (target, patch) {
+    match (target, &integral(patch)) {
         (Value::Map(target), Value::Map(patch)) => match merge_map(schema, target, patch) {
             Ok(merged) => Ok(merged.into()),
             Err(refusal) => Err(refusal.status()),
         },
         (target, Value::Null) => Ok(target.clone()),
         (_, patch) => Err(Status::bad_request(cannot_unmarshal(patch, "map[string]interface {}"))),
+    }
+}
+
+/// The patch with 3.0 as 3: unlike the JSON decoder, which judges the other patches, the converter takes it for an integer.
+fn integral(patch: &Value) -> Value {
+    match patch {
+        Value::Float(f) if f.fract() == 0.0 => patch.as_int().map_or_else(|| patch.clone(), Value::Int),
+        Value::Map(map) => {
+            let mut out = map.clone();
+            for (key, old) in map.iter() {
+                let new = integral(old);
+                if matches!(old, Value::Map(_) | Value::List(_) | Value::Float(_)) && !new.is(old) {
+                    out.insert(key.clone(), new);
+                }
+            }
+            out.into()
+        }
+        Value::List(items) => {
+            let new: Vec<Value> = items.iter().map(integral).collect();
+            if items.iter().zip(&new).all(|(old, new)| old.is(new)) { patch.clone() } else { new.into() }
+        }
+        other => other.clone(),
     }
 }
 
@@ -634,6 +656,14 @@ mod tests {
         check(target(), value!({"$patch": "delete"}), value!({}));
         check(target(), value!({"$retainKeys": ["name"], "name": "z"}), value!({"name": "z"}));
         check(value!({}), value!({"plain": {"$patch": "delete", "a": 1}}), value!({}));
+    }
+
+    #[test]
+    fn whole_floats_are_integers() {
+        let merged = apply(&schema(), &value!({}), &value!({"plain": {"a": [1.0, 1.5], "b": 2.0}})).unwrap();
+        let list = merged.list_at(&["plain", "a"]);
+        assert!(matches!(list, [Value::Int(1), Value::Float(_)]), "{list:?}");
+        assert!(matches!(merged.at(&["plain", "b"]), Some(Value::Int(2))));
     }
 
     #[test]
