@@ -58,6 +58,13 @@ pub(super) fn keep(value: &mut Value, old: &Value) {
     }
 }
 
+/// Takes away what a client cannot give a new object.
+pub(super) fn wipe(value: &mut Value) {
+    for key in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        put_meta(value, key, None);
+    }
+}
+
 /// Whether objects of this kind count their generations.
 pub(super) fn has_generation(kind: &Kind) -> bool {
     kind.custom().is_some()
@@ -138,6 +145,7 @@ pub(super) fn validate_create(kind: &Kind, value: &Value, name_rule: &dyn Fn(&st
     }
     problems.extend(common(value, None));
     finalizers(value, &mut problems);
+    known_finalizers(kind, value, &mut problems);
     problems
 }
 
@@ -212,13 +220,23 @@ fn validate_annotations(annotations: &Map, problems: &mut Vec<FieldError>) {
     }
 }
 
+/// The fields of an owner reference in the order of Go's struct.
+const OWNER_FIELDS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+
+/// An object with its fields in this order.
+fn in_order(value: &Value, fields: &[&str]) -> String {
+    let shown = fields.iter().filter_map(|field| Some(format!("{field:?}:{}", value.get(field)?.to_json())));
+    format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
+}
+
 fn owner_references(owners: &Value, problems: &mut Vec<FieldError>) {
     const FIELD: &str = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
     for owner in owners.as_list().unwrap_or_default() {
         let get = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
-        let version = get("apiVersion").rsplit('/').next().unwrap_or_default();
-        if version.is_empty() {
+        // More than one slash is no group and version at all.
+        let version = get("apiVersion").split_once('/').map_or(get("apiVersion"), |(_, version)| version);
+        if version.is_empty() || version.contains('/') {
             problems.push(FieldError::invalid(
                 format!("{FIELD}.apiVersion"),
                 get("apiVersion"),
@@ -239,7 +257,10 @@ fn owner_references(owners: &Value, problems: &mut Vec<FieldError>) {
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                 );
-                problems.push(FieldError::invalid(FIELD, owners, detail));
+                let printed: Vec<String> =
+                    owners.as_list().unwrap_or_default().iter().map(|owner| in_order(owner, &OWNER_FIELDS)).collect();
+                let printed = format!("[{}]", printed.join(","));
+                problems.push(FieldError::invalid(FIELD, owners, detail).printed(printed));
             } else {
                 controller = Some(this);
             }
@@ -250,6 +271,20 @@ fn owner_references(owners: &Value, problems: &mut Vec<FieldError>) {
 /// The finalizers of an object.
 pub(super) fn finalizers_of(value: &Value) -> Vec<&str> {
     value.list_at(&["metadata", "finalizers"]).iter().filter_map(Value::as_str).collect()
+}
+
+/// Finalizers of built-in kinds are fully qualified, or one of three that everybody knows.
+fn known_finalizers(kind: &Kind, value: &Value, problems: &mut Vec<FieldError>) {
+    if kind.custom().is_some() {
+        return;
+    }
+    for (i, finalizer) in finalizers_of(value).into_iter().enumerate() {
+        let standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&finalizer);
+        if !standard && !finalizer.contains('/') && names::label_key(finalizer).is_empty() {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            problems.push(FieldError::invalid(format!("metadata.finalizers[{i}]"), finalizer, detail));
+        }
+    }
 }
 
 fn finalizers(value: &Value, problems: &mut Vec<FieldError>) {

@@ -89,6 +89,18 @@ pub(super) fn default(kind: &Kind, value: &mut Value, old: Option<&Value>) {
     }
 }
 
+/// The same object at another version of its resource. Custom resources have one shape in all versions, but each version
+/// knows its own fields and defaults.
+pub(super) fn convert(kind: &Kind, value: &Value) -> Value {
+    let mut value = value.clone();
+    value.set_at(&["apiVersion"], kind.api_version());
+    if kind.custom().is_some() {
+        prune::prune(&kind.schema, &mut value);
+        schema::default::fill(&kind.schema, &mut value);
+    }
+    value
+}
+
 /// Makes a new object what the server stores.
 pub(super) fn prepare_create(kind: &Kind, value: &mut Value, context: &mut Context<'_>) -> Result<(), Status> {
     match kind.custom() {

@@ -33,6 +33,7 @@ impl Store {
         let (mut value, warnings) = self.decode_body(kind, body, &request)?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
         strategy::default(kind, &mut value, None);
+        meta::wipe(&mut value);
         if meta::text(&value, "resourceVersion").is_some() {
             return Err(Status::internal_bare("resourceVersion should not be set on objects to be created"));
         }
@@ -158,7 +159,7 @@ impl Store {
         if (name.is_empty() || name == kind.kind) && (api_version.is_empty() || api_version == expected) {
             return Ok(());
         }
-        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        let version = api_version.rsplit('/').next().unwrap_or_default();
         if kind.custom().is_some() || name == kind.kind || name.is_empty() {
             if api_version == expected {
                 return Ok(());
@@ -167,21 +168,23 @@ impl Store {
                 "the API version in the data ({api_version}) does not match the expected API version ({expected})"
             )));
         }
-        let known = self.registry.find_kind(api_version, name).is_some();
-        let why = match known {
-            true => {
-                let into =
-                    if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
-                format!("converting ({version}.{name}) to ({into}.{}): unknown conversion", kind.kind)
-            }
-            false => {
-                let gv = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-                format!(
-                    "no kind {name:?} is registered for version {gv:?} in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
-                )
-            }
-        };
+        let why = self.other_type(kind, body).unwrap_or_default();
         Err(Status::bad_request(format!("{name} in version {version:?} cannot be handled as a {}: {why}", kind.kind)))
+    }
+
+    /// Why a body of a built-in kind cannot be read as what it says it is: another kind, or none that is known.
+    fn other_type(&self, kind: &Kind, body: &Value) -> Option<String> {
+        let said = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, name) = (said("apiVersion"), said("kind"));
+        if kind.custom().is_some() || (name == kind.kind && kind.has_api_version(api_version)) {
+            return None;
+        }
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        if self.registry.find_kind(api_version, name).is_some() {
+            let into = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
+            return Some(format!("converting ({version}.{name}) to ({into}.{}): unknown conversion", kind.kind));
+        }
+        Some(format!("no kind {name:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""))
     }
 
     fn who(&self, request: &Request) -> Who {
@@ -205,9 +208,8 @@ impl Store {
         self.admit(kind, &value, request)?;
         let uid = self.uid();
         let now = rfc3339(self.now());
-        for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "generation"] {
-            meta::put_meta(&mut value, key, None);
-        }
+        meta::wipe(&mut value);
+        meta::put_meta(&mut value, "resourceVersion", None);
         value.set_at(&["metadata", "uid"], &uid);
         value.set_at(&["metadata", "creationTimestamp"], now);
         if meta::has_generation(kind) {
@@ -344,9 +346,7 @@ pub(super) fn present(kind: &Kind, object: &Arc<Object>) -> Arc<Object> {
     if object.value.str_at(&["apiVersion"]).is_some_and(|said| kind.has_api_version(said)) {
         return object.clone();
     }
-    let mut value = object.value.clone();
-    value.set_at(&["apiVersion"], kind.api_version());
-    Arc::new(Object { value, managers: object.managers.clone() })
+    Arc::new(Object { value: strategy::convert(kind, &object.value), managers: object.managers.clone() })
 }
 
 /// The object at the version it is stored at.
@@ -354,9 +354,7 @@ fn stored(resource: &Resource, object: Object) -> Object {
     if object.value.str_at(&["apiVersion"]).is_some_and(|said| resource.storage.has_api_version(said)) {
         return object;
     }
-    let mut value = object.value;
-    value.set_at(&["apiVersion"], resource.storage.api_version());
-    Object { value, ..object }
+    Object { value: strategy::convert(&resource.storage, &object.value), ..object }
 }
 
 /// Whether this write takes the last finalizer off an object that was waiting for it.
@@ -443,12 +441,8 @@ fn check_name(value: &Value, request: &Request) -> Result<(), Status> {
 fn place_in_namespace(kind: &Kind, value: &mut Value, namespace: &str) -> Result<(), Status> {
     let said = meta::text(value, "namespace");
     if !kind.namespaced {
-        return match said {
-            None => Ok(()),
-            Some(_) => Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            )),
-        };
+        meta::put_meta(value, "namespace", None);
+        return Ok(());
     }
     match said {
         Some(said) if said == namespace => Ok(()),
@@ -520,9 +514,7 @@ fn check_preconditions(
     live: &Object,
     request: &Request,
 ) -> Result<(), Status> {
-    if let Some(uid) = meta::text(value, "uid")
-        && *uid != live.uid()
-    {
+    if let Some(uid) = meta::text(value, "uid").filter(|uid| request.verb == Verb::Update && **uid != live.uid()) {
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
              UID in precondition: {uid}, UID in object meta: {}",
