@@ -205,6 +205,8 @@ fn course(kind: &Kind, object: &Object, options: &DeleteOptions, now: Timestamp)
     }
     if strategy::is_crd(kind) && !marked {
         definition::terminate(&mut value, now);
+        value.set_at(&["metadata", "deletionTimestamp"], rfc3339(now));
+        return Course::Mark(value);
     }
     if meta::finalizers_of(&value).is_empty() {
         return Course::Now;

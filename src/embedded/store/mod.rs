@@ -323,7 +323,10 @@ impl Store {
         }
         if kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             match &new {
-                Some(new) if crd::is_established(&new.value) => self.registry.define(&new.value),
+                Some(new) if crd::is_established(&new.value) => {
+                    self.registry.define(&new.value);
+                    self.refresh_instances(&new.value);
+                }
                 Some(_) => {}
                 None => self.registry.forget(&any.value),
             }
@@ -341,6 +344,20 @@ impl Store {
                         objects.remove(&namespace);
                     }
                 }
+            }
+        }
+    }
+
+    /// Objects are read through the schema of today, whichever they were written under.
+    fn refresh_instances(&mut self, definition: &Value) {
+        let text = |path: &[&str]| definition.str_at(path).unwrap_or_default();
+        let (group, plural) = (text(&["spec", "group"]), text(&["spec", "names", "plural"]));
+        let Some(kind) = self.registry.resource(group, plural).map(|resource| resource.storage.clone()) else { return };
+        let Some(table) = self.tables.get_mut(group).and_then(|tables| tables.get_mut(plural)) else { return };
+        for object in table.values_mut().flat_map(BTreeMap::values_mut) {
+            let value = strategy::refresh(&kind, &object.value);
+            if !value.is(&object.value) {
+                *object = Arc::new(Object { value, managers: object.managers.clone() });
             }
         }
     }

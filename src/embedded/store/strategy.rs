@@ -90,14 +90,21 @@ pub(super) fn default(kind: &Kind, value: &mut Value, old: Option<&Value>) {
 }
 
 /// The same object at another version of its resource. Custom resources have one shape in all versions, but each version
-/// knows its own fields and defaults.
+/// knows its own fields.
 pub(super) fn convert(kind: &Kind, value: &Value) -> Value {
     let mut value = value.clone();
     value.set_at(&["apiVersion"], kind.api_version());
     if kind.custom().is_some() {
         prune::prune(&kind.schema, &mut value);
-        schema::default::fill(&kind.schema, &mut value);
     }
+    value
+}
+
+/// A stored custom resource as it is read: its schema may have changed since it was written.
+pub(super) fn refresh(kind: &Kind, value: &Value) -> Value {
+    let mut value = value.clone();
+    prune::prune(&kind.schema, &mut value);
+    schema::default::fill(&kind.schema, &mut value);
     value
 }
 
@@ -165,11 +172,8 @@ pub(super) fn judge_create(kind: &Kind, value: &Value) -> Judgement {
 
 /// What is wrong with a change, and what is only worth a warning.
 pub(super) fn judge_update(kind: &Kind, subresource: &str, value: &Value, old: &Value) -> Judgement {
-    let mut problems = meta::validate_update(value, old);
-    if kind.custom().is_none() && !problems.is_empty() {
-        let rounds = builtin::metadata_rounds(kind, subresource);
-        problems = std::iter::repeat_n(problems, rounds).flatten().collect();
-    }
+    let rounds = if kind.custom().is_some() { 1 } else { builtin::metadata_rounds(kind, subresource) };
+    let mut problems = meta::validate_update(value, old, rounds);
     if kind.custom().is_some() {
         return match subresource {
             "status" => validate::judge_status(kind, value, old, problems),

@@ -46,7 +46,11 @@ impl Store {
     fn scale(&mut self, resource: &Resource, kind: &Arc<Kind>, request: Request) -> Outcome {
         let stored = self.parent(resource, kind, &request)?;
         let parent = present(kind, &stored);
-        let old = scale_of(kind, &parent)?;
+        let old = match (scale_of(kind, &parent), request.verb) {
+            (Ok(scale), _) => scale,
+            (Err(missing), Verb::Get) => return Err(missing),
+            (Err(_), _) => bare_scale(kind, &parent),
+        };
         let who = Who {
             manager: request.options.field_manager.clone().unwrap_or_else(|| request.agent.clone()),
             subresource: request.subresource.clone(),
@@ -65,7 +69,7 @@ impl Store {
             }
             Verb::List | Verb::Create | Verb::Delete | Verb::DeleteCollection => return Err(not_allowed()),
         };
-        let replicas = wanted_replicas(&new, &request)?;
+        let replicas = wanted_replicas(kind, &new, &request)?;
         if let Some(version) = new.str_at(&["metadata", "resourceVersion"]).filter(|version| !version.is_empty())
             && version != parent.version().to_string()
         {
@@ -217,18 +221,24 @@ impl Store {
 
 /// The Scale of an object.
 fn scale_of(kind: &Kind, parent: &Object) -> Result<Value, Status> {
-    let (spec, status) = paths(kind);
-    let int = |path: &[Text]| {
-        let path: Vec<&str> = path.iter().map(Text::as_str).collect();
-        parent.value.int_at(&path)
-    };
-    let wanted = int(&spec);
-    if wanted.is_none() && kind.custom().is_some() {
+    let (spec, _) = paths(kind);
+    let path: Vec<&str> = spec.iter().map(Text::as_str).collect();
+    if parent.value.int_at(&path).is_none() && kind.custom().is_some() {
         return Err(Status::internal(format!(
             "the spec replicas field {:?} does not exist",
             format!(".{}", spec.join("."))
         )));
     }
+    Ok(bare_scale(kind, parent))
+}
+
+/// The Scale of an object, whether or not it says how many it wants.
+fn bare_scale(kind: &Kind, parent: &Object) -> Value {
+    let (spec, status) = paths(kind);
+    let int = |path: &[Text]| {
+        let path: Vec<&str> = path.iter().map(Text::as_str).collect();
+        parent.value.int_at(&path)
+    };
     let mut scale = crate::value!({
         "kind": "Scale", "apiVersion": "autoscaling/v1",
         "metadata": {"name": parent.name().as_str(), "uid": parent.uid().as_str()},
@@ -239,13 +249,13 @@ fn scale_of(kind: &Kind, parent: &Object) -> Result<Value, Status> {
             scale.set_at(&["metadata", key], text);
         }
     }
-    if let Some(wanted) = wanted.filter(|wanted| *wanted != 0) {
+    if let Some(wanted) = int(&spec).filter(|wanted| *wanted != 0) {
         scale.set_at(&["spec", "replicas"], wanted);
     }
     if let Some(selector) = selector_of(kind, parent).filter(|selector| !selector.is_empty()) {
         scale.set_at(&["status", "selector"], selector);
     }
-    Ok(scale)
+    scale
 }
 
 /// Where an object keeps what it wants and what it has.
@@ -272,7 +282,7 @@ fn selector_of(kind: &Kind, parent: &Object) -> Option<String> {
     Labels::of(selector).ok().map(|labels| labels.to_string())
 }
 
-fn wanted_replicas(scale: &Value, request: &Request) -> Result<i64, Status> {
+fn wanted_replicas(kind: &Kind, scale: &Value, request: &Request) -> Result<i64, Status> {
     let given = scale.at(&["spec", "replicas"]);
     let wanted = match given {
         None | Some(Value::Null) => 0,
@@ -284,7 +294,8 @@ fn wanted_replicas(scale: &Value, request: &Request) -> Result<i64, Status> {
             ))
         })?,
     };
-    if wanted >= 0 {
+    // A custom resource's own rules judge its number.
+    if wanted >= 0 || kind.custom().is_some() {
         return Ok(wanted);
     }
     let problem = FieldError::invalid("spec.replicas", wanted, "must be greater than or equal to 0");

@@ -31,6 +31,7 @@ impl Store {
         check_options("CreateOptions", &request)?;
         let body = request.body.as_ref().ok_or_else(|| empty_body(kind))?;
         let (mut value, warnings) = self.decode_body(kind, body, &request)?;
+        check_custom_kind(kind, body)?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
         strategy::default(kind, &mut value, None);
         meta::wipe(&mut value);
@@ -123,6 +124,7 @@ impl Store {
         let warnings = strategy::judge(strict, request.options.field_validation)
             .map_err(|message| cannot_handle(kind, &message))?;
         let mut value = decoded.value;
+        place_in_namespace(kind, &mut value, &request.namespace)?;
         strategy::default(kind, &mut value, live.as_deref().map(|live| &live.value));
         let (code, object) = match (found, live) {
             (Some(old), Some(live)) => (200, self.replace(resource, kind, old, &live, value, managers, request)?),
@@ -184,7 +186,9 @@ impl Store {
             let into = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
             return Some(format!("converting ({version}.{name}) to ({into}.{}): unknown conversion", kind.kind));
         }
-        Some(format!("no kind {name:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""))
+        Some(format!(
+            "no kind {name:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        ))
     }
 
     fn who(&self, request: &Request) -> Who {
@@ -266,6 +270,15 @@ impl Store {
 
     /// Whether the namespace takes new objects.
     fn admit(&self, kind: &Kind, value: &Value, request: &Request) -> Result<(), Status> {
+        if let Some(custom) = kind.custom()
+            && self
+                .get("apiextensions.k8s.io", "customresourcedefinitions", "", &custom.crd)
+                .is_some_and(|d| d.is_terminating())
+        {
+            let name = meta::text(value, "name").map(Text::as_str).unwrap_or_default();
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&kind.group, &kind.plural, name, why));
+        }
         if !kind.namespaced || !request.subresource.is_empty() {
             return Ok(());
         }
@@ -354,7 +367,8 @@ fn stored(resource: &Resource, object: Object) -> Object {
     if object.value.str_at(&["apiVersion"]).is_some_and(|said| resource.storage.has_api_version(said)) {
         return object;
     }
-    Object { value: strategy::convert(&resource.storage, &object.value), ..object }
+    let value = strategy::refresh(&resource.storage, &strategy::convert(&resource.storage, &object.value));
+    Object { value, ..object }
 }
 
 /// Whether this write takes the last finalizer off an object that was waiting for it.
@@ -375,6 +389,17 @@ fn empty_body(kind: &Kind) -> Status {
         "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)",
         kind.kind
     ))
+}
+
+/// A custom resource must say what it is.
+fn check_custom_kind(kind: &Kind, body: &Value) -> Result<(), Status> {
+    let said = body.str_at(&["kind"]).unwrap_or_default();
+    if kind.custom().is_none() || said == kind.kind {
+        return Ok(());
+    }
+    let name = meta::text(body, "name").map(Text::as_str).unwrap_or_default();
+    let problem = FieldError::invalid("kind", said, format!("must be {}", kind.kind));
+    Err(Status::invalid(&kind.group, said, name, &[problem]))
 }
 
 fn cannot_handle(kind: &Kind, message: &str) -> Status {
@@ -481,7 +506,8 @@ fn check_applied(kind: &Kind, config: &mut Value, request: &Request) -> Result<(
             )));
         }
     }
-    place_in_namespace(kind, config, &request.namespace)
+    let mut placed = config.clone();
+    place_in_namespace(kind, &mut placed, &request.namespace)
 }
 
 fn touches_managers(how: PatchType, body: &Value) -> bool {

@@ -44,7 +44,6 @@ pub fn default(crd: &mut Value) {
     if crd.at(&["spec", "conversion", "webhook", "clientConfig", "service"]).is_some_and(|s| s.get("port").is_none()) {
         crd.set_at(&["spec", "conversion", "webhook", "clientConfig", "service", "port"], 443);
     }
-    store_version(crd);
 }
 
 /// Resets what a client may not set on a CRD it creates.
