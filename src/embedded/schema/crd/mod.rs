@@ -222,6 +222,7 @@ mod tests {
     fn a_crd_becomes_a_kind_with_names_columns_and_subresources() {
         let mut crd = crd();
         default(&mut crd);
+        prepare_create(&mut crd);
         let kinds = kinds(&crd);
         let kind = &kinds[0];
         let names = [&kind.plural, &kind.singular, &kind.kind, &kind.list_kind, &kind.short_names[0]];
