@@ -2,26 +2,26 @@
 //!
 //! Their type and metadata are decoded and judged as those of an object of its own; the rest is the custom resource's.
 
-use super::{Schema, Shape, path::Path, prune, validate::below};
+use super::{Schema, Shape, path::Path, typed, validate::below};
 use crate::embedded::{
+    facts,
     kind::Kind,
     names,
-    status::{FieldError, Status},
+    status::FieldError,
     value::{Map, Value},
 };
 
+/// The type of metadata.
+pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
 /// Decodes the type and metadata of embedded resources: returns the paths of metadata fields that are unknown and were
-/// dropped, or 400 if something has the wrong type.
-pub fn coerce(kind: &Kind, value: &mut Value) -> Result<Vec<String>, Status> {
+/// dropped, or what has the wrong type.
+pub fn coerce(kind: &Kind, value: &mut Value) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
-    match coerced(&kind.schema, value, &Path::ROOT, &mut unknown) {
-        Ok(None) => {}
-        Ok(Some(changed)) => *value = changed,
-        Err(problem) => {
-            let Kind { kind, version, .. } = kind;
-            let words = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {problem}");
-            return Err(Status::bad_request(words));
-        }
+    if let Some(changed) =
+        coerced(&kind.schema, value, &Path::ROOT, &mut unknown).map_err(|problem| problem.to_string())?
+    {
+        *value = changed;
     }
     unknown.sort();
     Ok(unknown)
@@ -49,7 +49,7 @@ fn coerced(
                         }
                         None
                     }
-                    ("metadata", Some(field)) if fields.embedded => metadata(&field.schema, value, &at, unknown)?,
+                    ("metadata", _) if fields.embedded => metadata(value, &at, unknown)?,
                     (_, Some(field)) => coerced(&field.schema, value, &at, unknown)?,
                     (_, None) => None,
                 };
@@ -81,18 +81,14 @@ fn coerced(
     }
 }
 
-fn metadata(
-    schema: &Schema,
-    value: &Value,
-    path: &Path<'_>,
-    unknown: &mut Vec<String>,
-) -> Result<Option<Value>, FieldError> {
-    let mut changed = value.clone();
-    if value.is_null() {
-        return Ok(Some(Value::object()));
-    }
-    let dropped = prune::prune(schema, &mut changed);
-    unknown.extend(dropped.iter().map(|field| format!("{path}.{field}")));
+fn metadata(value: &Value, path: &Path<'_>, unknown: &mut Vec<String>) -> Result<Option<Value>, FieldError> {
+    // Metadata is the same in every kind.
+    let (Some(kind), Some(schema)) = (facts::kinds().first(), facts::named(OBJECT_META)) else { return Ok(None) };
+    let decoded =
+        typed::decode(kind, schema, value).map_err(|words| FieldError::invalid(path.to_string(), value, words))?;
+    unknown.extend(decoded.unknown.iter().map(|field| format!("{path}.{field}")));
+    let mut changed = decoded.value;
+    // Go writes a time that was never set as null; here it is dropped.
     if changed.get("creationTimestamp").is_some_and(Value::is_null) {
         changed.remove_at(&["creationTimestamp"]);
     }

@@ -13,7 +13,8 @@ use super::{
 };
 use crate::embedded::{
     kind::{Kind, Scale},
-    status::{FieldError, Rule, go_float},
+    names,
+    status::{FieldError, Rule, go_float, go_quoted},
     value::{Map, Text, Value},
 };
 
@@ -42,7 +43,34 @@ pub fn judge(kind: &Kind, new: &Value, old: Option<&Value>, mut problems: Vec<Fi
     }
     embedded::validate(schema, new, &mut problems);
     sets(schema, new, old, &mut problems);
-    expressions(schema, new, old, problems)
+    let mut judgement = expressions(schema, new, old, problems);
+    finalizers(new, old, &mut judgement.warnings);
+    judgement
+}
+
+/// Warns of finalizers that are new and belong to no domain.
+fn finalizers(new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
+    const PATH: [&str; 2] = ["metadata", "finalizers"];
+    let known = old.map(|old| old.list_at(&PATH)).unwrap_or_default();
+    let mut added: Vec<&str> =
+        new.list_at(&PATH).iter().filter(|name| !known.contains(name)).filter_map(Value::as_str).collect();
+    added.sort_unstable();
+    added.dedup();
+    for name in added {
+        let mut warn = |words: &str| warnings.push(format!("metadata.finalizers: {}: {words}", go_quoted(name)));
+        names::label_key(name).iter().for_each(|words| warn(words));
+        if !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&name) {
+            warn(match name.contains('.') {
+                true => {
+                    "prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with \
+                     other finalizer writers"
+                }
+                false => {
+                    "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+                }
+            });
+        }
+    }
 }
 
 /// As [`judge`], of a custom resource whose status is written.
@@ -263,8 +291,7 @@ impl Walk<'_> {
             && !format.fits(text)
         {
             let name = path.dotted();
-            let words =
-                format!("{name} in body must be of type {}: {}", format.name, crate::embedded::status::go_quoted(text));
+            let words = format!("{name} in body must be of type {}: {}", format.name, go_quoted(text));
             self.push(name, Rule::TypeInvalid(text.into()), words);
         }
     }

@@ -47,6 +47,7 @@ pub(super) fn decode(kind: &Kind, body: &Value, old: Option<&Value>, duplicates:
 fn decode_custom(kind: &Kind, body: &Value, old: Option<&Value>) -> Result<(Value, Vec<String>), String> {
     let mut value = body.clone();
     let mut unknown = prune::prune_since(&kind.schema, &mut value, old);
+    unknown.extend(schema::embedded::coerce(kind, &mut value)?);
     let decoded_before = old.and_then(|old| old.get("metadata"));
     if let Some(metadata) = value.get("metadata").filter(|new| !decoded_before.is_some_and(|old| old.is(new))) {
         let wrapped = Value::Map([("metadata", metadata.clone())].into_iter().collect());
@@ -167,7 +168,11 @@ pub(super) fn judge_create(kind: &Kind, value: &Value) -> Judgement {
         true => crd::validate(value, None),
         false => builtin::validate_create(kind, value),
     });
-    Judgement { problems, warnings: builtin::warnings(kind, value, None) }
+    let warnings = match is_crd(kind) {
+        true => crd::warnings(value, None),
+        false => builtin::warnings(kind, value, None),
+    };
+    Judgement { problems, warnings }
 }
 
 /// What is wrong with a change, and what is only worth a warning.
@@ -185,7 +190,11 @@ pub(super) fn judge_update(kind: &Kind, subresource: &str, value: &Value, old: &
         true => Vec::new(),
         false => builtin::validate_update(kind, subresource, value, old),
     });
-    let warnings = if subresource.is_empty() { builtin::warnings(kind, value, Some(old)) } else { Vec::new() };
+    let warnings = match subresource.is_empty() {
+        true if is_crd(kind) => crd::warnings(value, Some(old)),
+        true => builtin::warnings(kind, value, Some(old)),
+        false => Vec::new(),
+    };
     Judgement { problems, warnings }
 }
 

@@ -7,12 +7,12 @@ use regex::Regex;
 
 use super::{
     format::format,
-    opaque::{self, FORMATS, Opaque, Quantity, Semver, Url},
+    opaque::{self, FORMATS, Opaque, Semver, Url},
     plan::Meter,
     value::{Fault, Key, Outcome, Val, double_text, fault, list, text},
 };
 use crate::embedded::{
-    schema::{Shape, Topology, formats, regexp},
+    schema::{Shape, Topology, formats, quantity::Quantity, regexp},
     value::Text,
 };
 
@@ -954,18 +954,27 @@ fn libraries(name: &str, method: bool) -> Option<Function> {
     Some(match (name, method) {
         ("quantity", false) => |meter, args| {
             meter.traverse(string(args, 0)?.len())?;
-            wrapped(Quantity::parse(string(args, 0)?).map(Opaque::Quantity))
+            let parsed = Quantity::parse(string(args, 0)?).map_err(|problem| Fault::Words(problem.to_string()));
+            wrapped(parsed.map(Opaque::Quantity))
         },
         ("isQuantity", false) => |_, args| Ok(Val::Bool(Quantity::parse(string(args, 0)?).is_ok())),
-        ("sign", false) => |_, args| Ok(Val::Int(quantity(args, 0)?.sign())),
-        ("asInteger", true) => |_, args| match quantity(args, 0)?.as_int() {
+        ("sign", false) => |_, args| Ok(Val::Int(quantity(args, 0)?.sign().into())),
+        ("asInteger", true) => |_, args| match opaque::as_int(quantity(args, 0)?) {
             Some(n) => Ok(Val::Int(n)),
             None => fault("cannot convert value to integer"),
         },
-        ("isInteger", true) => |_, args| Ok(Val::Bool(quantity(args, 0)?.as_int().is_some())),
-        ("asApproximateFloat", true) => |_, args| Ok(Val::Double(quantity(args, 0)?.as_float())),
-        ("add", true) => |_, args| wrapped(Ok(Opaque::Quantity(quantity(args, 0)?.add(&quantity_or_int(args)?)))),
-        ("sub", true) => |_, args| wrapped(Ok(Opaque::Quantity(quantity(args, 0)?.sub(&quantity_or_int(args)?)))),
+        ("isInteger", true) => |_, args| Ok(Val::Bool(opaque::as_int(quantity(args, 0)?).is_some())),
+        ("asApproximateFloat", true) => |_, args| Ok(Val::Double(quantity(args, 0)?.to_f64())),
+        ("add", true) => |_, args| {
+            let mut sum = quantity(args, 0)?.clone();
+            sum.add(&quantity_or_int(args)?);
+            wrapped(Ok(Opaque::Quantity(sum)))
+        },
+        ("sub", true) => |_, args| {
+            let mut rest = quantity(args, 0)?.clone();
+            rest.sub(&quantity_or_int(args)?);
+            wrapped(Ok(Opaque::Quantity(rest)))
+        },
         ("isGreaterThan", true) => |_, args| Ok(Val::Bool(opaque_order(args)? == Ordering::Greater)),
         ("isLessThan", true) => |_, args| Ok(Val::Bool(opaque_order(args)? == Ordering::Less)),
         ("compareTo", true) => |_, args| Ok(Val::Int(opaque_order(args)? as i64)),
@@ -992,23 +1001,23 @@ fn opaque<'v>(args: &'v [Val<'_>], at: usize) -> Result<&'v Opaque, Fault> {
     }
 }
 
-fn quantity(args: &[Val<'_>], at: usize) -> Result<Quantity, Fault> {
+fn quantity<'v>(args: &'v [Val<'_>], at: usize) -> Result<&'v Quantity, Fault> {
     match opaque(args, at)? {
-        Opaque::Quantity(quantity) => Ok(*quantity),
+        Opaque::Quantity(quantity) => Ok(quantity),
         _ => Err(Fault::Overload),
     }
 }
 
 fn quantity_or_int(args: &[Val<'_>]) -> Result<Quantity, Fault> {
     match args.get(1) {
-        Some(Val::Int(n)) => Ok(Quantity::of_int(*n)),
-        _ => quantity(args, 1),
+        Some(Val::Int(n)) => Ok(Quantity::from_int(*n)),
+        _ => quantity(args, 1).cloned(),
     }
 }
 
 fn opaque_order(args: &[Val<'_>]) -> Result<Ordering, Fault> {
     match (opaque(args, 0)?, opaque(args, 1)?) {
-        (Opaque::Quantity(a), Opaque::Quantity(b)) => Ok(a.order(b)),
+        (Opaque::Quantity(a), Opaque::Quantity(b)) => Ok(opaque::order(a, b)),
         (Opaque::Semver(a), Opaque::Semver(b)) => Ok(a.order(b)),
         _ => Err(Fault::Overload),
     }

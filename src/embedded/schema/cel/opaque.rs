@@ -6,7 +6,11 @@ use std::{
 };
 
 use super::value::{Fault, fault};
-use crate::embedded::{names, schema::formats, status::go_quoted};
+use crate::embedded::{
+    names,
+    schema::{formats, quantity::Quantity},
+    status::go_quoted,
+};
 
 /// A value of a library.
 #[derive(Debug, Clone)]
@@ -35,7 +39,7 @@ impl Opaque {
     /// Whether both are equal; only like can be compared with like.
     pub fn equal(&self, other: &Opaque) -> Result<bool, Fault> {
         match (self, other) {
-            (Opaque::Quantity(a), Opaque::Quantity(b)) => Ok(a.order(b) == Ordering::Equal),
+            (Opaque::Quantity(a), Opaque::Quantity(b)) => Ok(order(a, b) == Ordering::Equal),
             (Opaque::Ip(a), Opaque::Ip(b)) => Ok(a == b),
             (Opaque::Cidr(a, n), Opaque::Cidr(b, m)) => Ok(a == b && n == m),
             (Opaque::Url(a), Opaque::Url(b)) => Ok(a.text == b.text),
@@ -46,125 +50,15 @@ impl Opaque {
     }
 }
 
-/// A resource quantity: a number of billionths, or of nothing finer than Kubernetes keeps.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Quantity {
-    nanos: i128,
+/// The order of two quantities.
+pub(super) fn order(a: &Quantity, b: &Quantity) -> Ordering {
+    a.partial_cmp(b).unwrap_or(Ordering::Equal)
 }
 
-const NANO: i128 = 1_000_000_000;
-
-impl Quantity {
-    /// Reads `1.5Gi`, `100m`, `1e3`; in the words of the real server if it is none.
-    pub fn parse(text: &str) -> Result<Quantity, Fault> {
-        const BAD: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-        const NO_SUFFIX: &str = "unable to parse quantity's suffix";
-        const NO_NUMBER: &str = "unable to parse numeric part of quantity";
-        if text.is_empty() {
-            return fault(BAD);
-        }
-        let (negative, rest) = match text.as_bytes()[0] {
-            b'-' => (true, &text[1..]),
-            b'+' => (false, &text[1..]),
-            _ => (false, text),
-        };
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, suffix) = rest.split_at(end);
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        let letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
-        let digits = letters.strip_prefix(['-', '+']).unwrap_or(letters);
-        if number.is_empty() || fraction.contains('.') || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return fault(BAD);
-        }
-        if whole.is_empty() && fraction.is_empty() {
-            return fault(NO_NUMBER);
-        }
-        let (ten, two) = match suffix {
-            "" => (0, 0),
-            "n" => (-9, 0),
-            "u" => (-6, 0),
-            "m" => (-3, 0),
-            "k" => (3, 0),
-            "M" => (6, 0),
-            "G" => (9, 0),
-            "T" => (12, 0),
-            "P" => (15, 0),
-            "E" => (18, 0),
-            "Ki" => (0, 10),
-            "Mi" => (0, 20),
-            "Gi" => (0, 30),
-            "Ti" => (0, 40),
-            "Pi" => (0, 50),
-            "Ei" => (0, 60),
-            other => match other.strip_prefix(['e', 'E']).and_then(|exponent| exponent.parse::<i32>().ok()) {
-                Some(exponent) => (exponent, 0),
-                None => return fault(NO_SUFFIX),
-            },
-        };
-        Ok(Quantity { nanos: scaled(whole, fraction, ten, two, negative) })
-    }
-
-    pub fn of_int(n: i64) -> Quantity {
-        Quantity { nanos: i128::from(n) * NANO }
-    }
-
-    pub fn order(&self, other: &Quantity) -> Ordering {
-        self.nanos.cmp(&other.nanos)
-    }
-
-    pub fn sign(&self) -> i64 {
-        self.nanos.signum() as i64
-    }
-
-    /// The number, if it is whole and fits.
-    pub fn as_int(&self) -> Option<i64> {
-        (self.nanos % NANO == 0).then(|| i64::try_from(self.nanos / NANO).ok()).flatten()
-    }
-
-    pub fn as_float(&self) -> f64 {
-        self.nanos as f64 / NANO as f64
-    }
-
-    pub fn add(&self, other: &Quantity) -> Quantity {
-        Quantity { nanos: self.nanos.saturating_add(other.nanos) }
-    }
-
-    pub fn sub(&self, other: &Quantity) -> Quantity {
-        Quantity { nanos: self.nanos.saturating_sub(other.nanos) }
-    }
-}
-
-/// The billionths of a number; what is finer is rounded away from zero, what is too large stays at the end.
-fn scaled(whole: &str, fraction: &str, ten: i32, two: u32, negative: bool) -> i128 {
-    let digits: String = whole.chars().chain(fraction.chars()).collect();
-    let digits = digits.trim_start_matches('0');
-    let mut exponent = ten + 9 - i32::try_from(fraction.len()).unwrap_or(i32::MAX / 4);
-    let mut value: i128 = 0;
-    let mut lost = false;
-    for (i, c) in digits.chars().enumerate() {
-        // More digits than a number holds: the rest only shifts.
-        if i >= 36 {
-            exponent += 1;
-            lost |= c != '0';
-        } else {
-            value = value * 10 + i128::from(c as u8 - b'0');
-        }
-    }
-    value = value.checked_shl(two).filter(|shifted| shifted >> two == value).unwrap_or(i128::MAX);
-    while exponent > 0 && value != 0 {
-        value = value.saturating_mul(10);
-        exponent -= 1;
-        if value == i128::MAX {
-            break;
-        }
-    }
-    while exponent < 0 && value != 0 {
-        lost |= value % 10 != 0;
-        value /= 10;
-        exponent += 1;
-    }
-    let value = value.saturating_add(i128::from(lost));
-    if negative { -value } else { value }
+/// The number a quantity is, if it is whole and fits.
+pub(super) fn as_int(quantity: &Quantity) -> Option<i64> {
+    let value = quantity.value();
+    (order(quantity, &Quantity::from_int(value)) == Ordering::Equal).then_some(value)
 }
 
 /// Reads an address as the libraries take it: no zone, no IPv4 in IPv6.

@@ -1,11 +1,13 @@
 //! Reading the OpenAPI schema of a CRD into the type graph.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use super::{fields, props::Props};
 use crate::embedded::{
+    facts,
     schema::{
         Field, Merge, Schema, Shape, Struct, Topology, cel,
+        embedded::OBJECT_META,
         formats::Format,
         regexp,
         rules::{Below, Bound, Clause, Pattern, Rules},
@@ -235,7 +237,7 @@ fn texts(json: &Value, key: &str) -> Vec<Text> {
 /// Gives a struct the fields every object has. The CRD may restrict the name in `metadata`, nothing else.
 fn with_meta(schema: &mut Schema, json: &Value) {
     let Shape::Struct(fields) = &mut schema.shape else { return };
-    let mut metadata = (**OBJECT_META).clone();
+    let mut metadata = facts::named(OBJECT_META).map(|schema| (**schema).clone()).unwrap_or_default();
     if let (Shape::Struct(meta), Some(own)) = (&mut metadata.shape, json.at(&["properties", "metadata"])) {
         let own = self::schema(own);
         metadata.rules = own.rules;
@@ -259,62 +261,3 @@ fn set_field(fields: &mut Struct, name: &str, field: Field) {
         Err(i) => fields.fields.insert(i, (intern(name), field)),
     }
 }
-
-/// `metav1.ObjectMeta` as server-side apply sees it.
-static OBJECT_META: LazyLock<Arc<Schema>> = LazyLock::new(|| {
-    let leaf = |shape: Shape| Field::of(Schema::of(shape));
-    let list = |items: Schema, topology: Topology| {
-        leaf(Shape::List { items: Arc::new(items), topology, merge: Merge::Replace })
-    };
-    let texts = || leaf(Shape::Map { values: Arc::new(Schema::of(Shape::Str)), atomic: false });
-    let object = |mut fields: Vec<(Text, Field)>, atomic: bool| {
-        fields.sort_by(|a, b| a.0.cmp(&b.0));
-        Schema::of(Shape::Struct(Struct { fields, atomic, ..Struct::default() }))
-    };
-    let named = |name: &str, field: Field| (intern(name), field);
-    let owner = object(
-        vec![
-            named("apiVersion", leaf(Shape::Str)),
-            named("blockOwnerDeletion", leaf(Shape::Bool)),
-            named("controller", leaf(Shape::Bool)),
-            named("kind", leaf(Shape::Str)),
-            named("name", leaf(Shape::Str)),
-            named("uid", leaf(Shape::Str)),
-        ],
-        true,
-    );
-    let managed = object(
-        vec![
-            named("apiVersion", leaf(Shape::Str)),
-            named("fieldsType", leaf(Shape::Str)),
-            named("fieldsV1", leaf(Shape::Any)),
-            named("manager", leaf(Shape::Str)),
-            named("operation", leaf(Shape::Str)),
-            named("subresource", leaf(Shape::Str)),
-            named("time", leaf(Shape::Time)),
-        ],
-        false,
-    );
-    let mut meta = object(
-        vec![
-            named("annotations", texts()),
-            named("creationTimestamp", leaf(Shape::Time)),
-            named("deletionGracePeriodSeconds", leaf(Shape::Int64)),
-            named("deletionTimestamp", leaf(Shape::Time)),
-            named("finalizers", list(Schema::of(Shape::Str), Topology::Set)),
-            named("generateName", leaf(Shape::Str)),
-            named("generation", leaf(Shape::Int64)),
-            named("labels", texts()),
-            named("managedFields", list(managed, Topology::Atomic)),
-            named("name", leaf(Shape::Str)),
-            named("namespace", leaf(Shape::Str)),
-            named("ownerReferences", list(owner, Topology::Map(vec![intern("uid")]))),
-            named("resourceVersion", leaf(Shape::Str)),
-            named("selfLink", leaf(Shape::Str)),
-            named("uid", leaf(Shape::Str)),
-        ],
-        false,
-    );
-    meta.name = Some(intern("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
-    Arc::new(meta)
-});
