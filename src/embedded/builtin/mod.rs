@@ -269,7 +269,7 @@ fn validate_status(group: &str, name: &str, object: &Field, old: &Value) {
         ("networking.k8s.io", "Ingress") => {
             let status = object.child("status");
             let balancer = status.child("loadBalancer");
-            service::ingress_points(&balancer.child("ingress"), old);
+            service::ingress_points(&balancer.child("ingress"), old, |_| ());
         }
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::validate_status(object),
         ("policy", "PodDisruptionBudget") => policy::validate_status(object),

@@ -301,8 +301,7 @@ pub fn validate_status(service: &Field, old: &Value) {
         }
         return;
     }
-    ingress_points(&at, old);
-    for point in at.items() {
+    ingress_points(&at, old, |point| {
         let (ip, mode) = (point.child("ip"), point.child("ipMode"));
         match (ip.text().is_empty(), mode.is_set()) {
             (false, false) => mode.required("must be specified when `ip` is set"),
@@ -310,11 +309,11 @@ pub fn validate_status(service: &Field, old: &Value) {
             (false, true) => mode.one_of(&["Proxy", "VIP"]),
             (true, false) => {}
         }
-    }
+    });
 }
 
-/// Where a load balancer listens.
-pub fn ingress_points(at: &Field, old: &Value) {
+/// Where a load balancer listens; `mode` judges what goes with its address.
+pub fn ingress_points(at: &Field, old: &Value, mode: impl Fn(&Field)) {
     let before: Vec<Value> = old
         .list_at(&["status", "loadBalancer", "ingress"])
         .iter()
@@ -325,6 +324,7 @@ pub fn ingress_points(at: &Field, old: &Value) {
         if !ip.text().is_empty() {
             net::ip(&ip, &before);
         }
+        mode(&point);
         if !host.text().is_empty() {
             host.check(names::dns_subdomain);
             if net::parse_ip(host.text()).is_some() {

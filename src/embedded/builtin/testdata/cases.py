@@ -253,7 +253,7 @@ CREATES = {
         {"/spec/template/metadata/labels": {"x": "y"}},
         {"/metadata/labels": {"p": "q"}, "/spec/template/metadata/labels": {"x": "y"}},
         {"/spec/podReplacementPolicy": "Nope"},
-        {"/spec/podFailurePolicy": {"rules": [{"action": ""}, {"action": "Nope", "onExitCodes": {"operator": "", "values": []}}, {"action": "FailJob", "onExitCodes": {"containerName": "z", "operator": "In", "values": [5, 0, 5]}, "onPodConditions": [{"type": "a b", "status": ""}]}, {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [1]}}]}},
+        {"/spec/podFailurePolicy": {"rules": [{"action": ""}, {"action": "Nope", "onExitCodes": {"operator": ""}}, {"action": "FailJob", "onExitCodes": {"containerName": "z", "operator": "In", "values": [5, 0, 5]}, "onPodConditions": [{"type": "a b", "status": ""}]}, {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [1]}}]}},
         {"/spec/podFailurePolicy": {"rules": []}, "/spec/template/spec/restartPolicy": "OnFailure", "/spec/podReplacementPolicy": "TerminatingOrFailed"},
         {"/spec/successPolicy": {"rules": [{"succeededCount": 1}]}},
         {"/spec/completionMode": "Indexed", "/spec/completions": 3, "/spec/successPolicy": {"rules": [{}, {"succeededCount": 5, "succeededIndexes": "0-1"}, {"succeededIndexes": "2-1"}, {"succeededIndexes": "0,9"}, {"succeededIndexes": "x"}]}},
@@ -424,7 +424,7 @@ CREATES = {
         {"/spec/accessModes": []}, {"/spec/accessModes": ["Nope"]}, {"/spec/accessModes": ["ReadWriteOnce", "ReadWriteOncePod"]}, {"/spec/resources": {}}, {"/spec/resources/requests/storage": "0"}, {"/spec/resources/requests/storage": "-1"}, {"/spec/storageClassName": "A"}, {"/spec/volumeMode": "Nope"},
         {"/spec/selector": {"matchLabels": {"a b": "c"}}}, {"/spec/dataSource": {"kind": "Pod", "name": "", "apiGroup": ""}},
     ],
-    "PersistentVolume": [{"/spec/accessModes": []}, {"/spec/capacity": {}}, {"/spec/capacity": {"cpu": "1"}}, {"/spec/hostPath": GONE}, {"/spec/nfs": {"server": "a", "path": "/b"}}, {"/spec/persistentVolumeReclaimPolicy": "Nope"}, {"/spec/nodeAffinity": {}}],
+    "PersistentVolume": [{"/spec/accessModes": []}, {"/spec/capacity": GONE}, {"/spec/capacity": {"cpu": "1"}}, {"/spec/hostPath": GONE}, {"/spec/nfs": {"server": "a", "path": "/b"}}, {"/spec/persistentVolumeReclaimPolicy": "Nope"}, {"/spec/nodeAffinity": {}}],
 }
 
 UNTOUCHED = [{"changes": {}}, {"changes": {"/metadata/labels": {"c": "d"}}}]
@@ -533,7 +533,6 @@ UPDATES = {
         {"changes": {"/spec/type": "ClusterIP"}, "first": {"/spec/type": "LoadBalancer"}},
         {"changes": {"/spec/ports/0/nodePort": GONE}, "first": {"/spec/type": "NodePort", "/spec/ports/0/nodePort": 31999}},
         {"changes": {"/spec/ports/-": {"name": "b", "port": 81, "protocol": "TCP", "targetPort": 81}}, "first": {"/spec/type": "NodePort", "/spec/ports/0/nodePort": 31999}},
-        {"changes": {"/spec/ports/0/nodePort": 80}, "first": {"/spec/type": "NodePort", "/spec/ports/0/nodePort": 31999}},
         {"changes": {"/spec/type": "ClusterIP", "/spec/externalName": GONE, "/spec/internalTrafficPolicy": "Cluster"}, "first": {"/spec/type": "ExternalName", "/spec/externalName": "a.b", "/spec/internalTrafficPolicy": GONE}},
         {"changes": {"/spec/loadBalancerClass": "a/c"}, "first": {"/spec/type": "LoadBalancer", "/spec/loadBalancerClass": "a/b"}},
         {"changes": {"/spec/ports": []}},
