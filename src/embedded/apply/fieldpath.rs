@@ -71,45 +71,61 @@ impl PathElement {
         }))
     }
 
-    /// Writes the key of a `FieldsV1` object.
-    fn write(&self, out: &mut String) {
-        match self {
+    /// The key of a `FieldsV1` object.
+    fn wire(&self) -> Wire<'_> {
+        Wire(self)
+    }
+}
+
+/// Prints the key of a `FieldsV1` object.
+struct Wire<'a>(&'a PathElement);
+
+impl fmt::Display for Wire<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
             PathElement::Field(name) => {
-                out.push_str("f:");
-                out.push_str(name);
+                f.write_str("f:")?;
+                f.write_str(name)
             }
             PathElement::Key(fields) => {
-                out.push_str("k:{");
+                f.write_str("k:{")?;
                 for (i, (name, value)) in fields.iter().enumerate() {
-                    if i > 0 {
-                        out.push(',');
-                    }
-                    out.push_str(&Value::from(name).to_json());
-                    out.push(':');
-                    write_json(value, out);
+                    f.write_str(if i > 0 { ",\"" } else { "\"" })?;
+                    f.write_str(name)?;
+                    f.write_str("\":")?;
+                    write_json(value, f)?;
                 }
-                out.push('}');
+                f.write_str("}")
             }
             PathElement::Value(value) => {
-                out.push_str("v:");
-                write_json(value, out);
+                f.write_str("v:")?;
+                write_json(value, f)
             }
-            PathElement::Index(i) => out.push_str(&format!("i:{i}")),
+            PathElement::Index(i) => write!(f, "i:{i}"),
         }
     }
 }
 
-/// JSON as Go writes it by default: `<`, `>` and `&` are escaped, which matters here because the text is itself a key.
-pub(super) fn write_json(value: &Value, out: &mut String) {
-    let json = value.to_json();
-    if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
-        return out.push_str(&json);
+impl Serialize for Wire<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
-    for c in json.chars() {
-        match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
+}
+
+/// JSON as Go writes it by default: `<`, `>` and `&` are escaped, which matters here because the text is itself a key.
+pub(super) fn write_json(value: &Value, out: &mut impl fmt::Write) -> fmt::Result {
+    let plain = |c: char| c >= ' ' && !matches!(c, '"' | '\\' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{7f}');
+    match value {
+        Value::Str(text) if text.chars().all(plain) => {
+            out.write_char('"')?;
+            out.write_str(text)?;
+            out.write_char('"')
         }
+        Value::Int(n) => write!(out, "{n}"),
+        other => other.to_json().chars().try_for_each(|c| match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => write!(out, "\\u{:04x}", c as u32),
+            c => out.write_char(c),
+        }),
     }
 }
 
@@ -213,7 +229,7 @@ impl fmt::Debug for PathElement {
 
 /// A set of paths. Cloning shares.
 #[derive(Clone, Default)]
-pub struct Set(Option<Arc<Vec<Entry>>>);
+pub struct Set(Option<Arc<[Entry]>>);
 
 /// A branch of a [`Set`].
 #[derive(Debug, Clone, PartialEq)]
@@ -255,13 +271,22 @@ impl Set {
                 same
             });
         }
-        entries.shrink_to_fit();
-        Set(Some(Arc::new(entries)))
+        Set(Some(entries.into()))
+    }
+
+    /// Takes what was pushed to a stack since it was this long, as [`from_entries`](Set::from_entries) does. One
+    /// allocation for each set of a tree.
+    pub(super) fn from_tail(stack: &mut Vec<Entry>, start: usize) -> Set {
+        match &stack[start..] {
+            [] => Set(None),
+            tail if tail.is_sorted_by(|a, b| a.element < b.element) => Set(Some(stack.drain(start..).collect())),
+            _ => Set::from_entries(stack.split_off(start)),
+        }
     }
 
     /// The branches in order.
     pub(super) fn entries(&self) -> &[Entry] {
-        self.0.as_deref().map(Vec::as_slice).unwrap_or_default()
+        self.0.as_deref().unwrap_or_default()
     }
 
     /// Whether no path is in the set.
@@ -303,9 +328,8 @@ impl Set {
     /// Adds a path. The empty path, the whole object, is owned by nobody.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
-        let place = self.find(first);
-        let entries = Arc::make_mut(self.0.get_or_insert_default());
-        let at = place.unwrap_or_else(|at| {
+        let mut entries = self.entries().to_vec();
+        let at = self.find(first).unwrap_or_else(|at| {
             entries.insert(at, Entry { element: first.clone(), member: false, children: Set::default() });
             at
         });
@@ -313,6 +337,7 @@ impl Set {
             [] => entries[at].member = true,
             rest => entries[at].children.insert(rest),
         }
+        *self = Set(Some(entries.into()));
     }
 
     /// Calls `visit` with each path: the members of a branch first, then what lies deeper, as upstream walks.
@@ -356,7 +381,7 @@ impl Set {
                 out.push(Entry { element: a.element.clone(), member: a.member || b.member, children });
             }
         });
-        if mine { self.clone() } else { Set(Some(Arc::new(out))) }
+        if mine { self.clone() } else { Set(Some(out.into())) }
     }
 
     /// The paths in both.
@@ -444,9 +469,8 @@ impl Set {
     fn to_map(&self, member: bool) -> Map {
         let own = member.then(|| (Text::from("."), Value::object()));
         let children = self.entries().iter().map(|entry| {
-            let mut key = String::new();
-            entry.element.write(&mut key);
-            (Text::from(key), Value::Map(entry.children.to_map(entry.member && !entry.children.is_empty())))
+            let key = Text::from(entry.element.wire().to_string());
+            (key, Value::Map(entry.children.to_map(entry.member && !entry.children.is_empty())))
         });
         own.into_iter().chain(children).collect()
     }
@@ -481,11 +505,8 @@ impl Serialize for Node<'_> {
         if own {
             out.serialize_entry(".", &Node(&Set::default(), false))?;
         }
-        let mut key = String::with_capacity(32);
         for entry in set.entries() {
-            key.clear();
-            entry.element.write(&mut key);
-            out.serialize_entry(&key, &Node(&entry.children, entry.member))?;
+            out.serialize_entry(&entry.element.wire(), &Node(&entry.children, entry.member))?;
         }
         out.end()
     }
@@ -629,6 +650,6 @@ mod tests {
     #[test]
     fn a_branch_is_small() {
         assert_eq!(size_of::<PathElement>(), 16);
-        assert_eq!(size_of::<Entry>(), 32);
+        assert_eq!(size_of::<Entry>(), 40);
     }
 }

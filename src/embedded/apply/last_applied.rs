@@ -42,7 +42,9 @@ pub(super) fn refresh(object: &mut Value, patch: &Value) {
     let mut applied = patch.clone();
     applied.remove_at(&["metadata", "annotations", ANNOTATION]);
     let mut text = String::new();
-    write_json(&applied, &mut text);
+    if write_json(&applied, &mut text).is_err() {
+        return;
+    }
     text.push('\n');
     if object.str_at(&["metadata", "annotations", ANNOTATION]) == Some(&text) {
         return;

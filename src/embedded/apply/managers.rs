@@ -1,6 +1,6 @@
 //! `metadata.managedFields`: who owns what since when, on the wire and decoded.
 
-use std::{cmp::Ordering, sync::LazyLock};
+use std::cmp::Ordering;
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer, ser::SerializeMap};
@@ -9,7 +9,7 @@ use super::fieldpath::{Set, write_json};
 use crate::embedded::{
     clock::rfc3339,
     status::go_quoted,
-    value::{Map, Text, Value, intern},
+    value::{Text, Value, intern},
 };
 
 /// `metadata.managedFields`, decoded: one entry per manager, operation, version and subresource, in the wire's order.
@@ -138,8 +138,9 @@ impl Owner {
             if out.len() > 1 {
                 out.push(',');
             }
-            out.push_str(&format!("\"{name}\":"));
-            write_json(&value.into(), &mut out);
+            let mut json = String::new();
+            let _ = write_json(&value.into(), &mut json); // a String takes anything
+            out.push_str(&format!("\"{name}\":{json}"));
         }
         out + "}"
     }
@@ -177,26 +178,21 @@ impl Owner {
     }
 
     fn to_value(&self) -> Value {
-        let mut map: Map = self.texts().map(|(key, text)| (intern(key), Value::Str(text))).collect();
-        map.insert("fieldsV1", self.fields.to_value());
-        Value::Map(map)
-    }
-
-    /// The plain fields of the wire's form that are set, sorted by name.
-    fn texts(&self) -> impl Iterator<Item = (&'static str, Text)> {
+        let text = |text: &Text| (!text.is_empty()).then(|| Value::Str(text.clone()));
         let fields = [
-            ("apiVersion", Some(self.api_version.clone())),
-            ("fieldsType", Some(FIELDS_V1.clone())),
-            ("manager", Some(self.manager.clone())),
-            ("operation", Some(intern(self.operation.as_str()))),
-            ("subresource", Some(self.subresource.clone())),
-            ("time", self.time.map(rfc3339)),
+            ("apiVersion", text(&self.api_version)),
+            ("fieldsType", Some(FIELDS_V1.into())),
+            ("fieldsV1", Some(self.fields.to_value())),
+            ("manager", text(&self.manager)),
+            ("operation", Some(self.operation.as_str().into())),
+            ("subresource", text(&self.subresource)),
+            ("time", self.time.map(|time| Value::Str(rfc3339(time)))),
         ];
-        fields.into_iter().filter_map(|(key, text)| Some((key, text.filter(|text| !text.is_empty())?)))
+        Value::Map(fields.into_iter().filter_map(|(key, value)| Some((intern(key), value?))).collect())
     }
 }
 
-static FIELDS_V1: LazyLock<Text> = LazyLock::new(|| Text::from("FieldsV1"));
+const FIELDS_V1: &str = "FieldsV1";
 
 /// `metav1.Time` knows no fractions.
 pub(super) fn whole_second(time: Timestamp) -> Timestamp {
@@ -210,16 +206,21 @@ impl Serialize for Managers {
 }
 
 impl Serialize for Owner {
+    /// The same fields as [`to_value`](Owner::to_value), without building them.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_map(None)?;
-        for (key, text) in self.texts() {
-            if key == "manager" {
-                out.serialize_entry("fieldsV1", &self.fields)?;
-            }
-            out.serialize_entry(key, text.as_str())?;
-        }
-        if self.manager.is_empty() {
-            out.serialize_entry("fieldsV1", &self.fields)?;
+        let text = |out: &mut S::SerializeMap, key, text: &Text| match text.is_empty() {
+            true => Ok(()),
+            false => out.serialize_entry(key, text.as_str()),
+        };
+        text(&mut out, "apiVersion", &self.api_version)?;
+        out.serialize_entry("fieldsType", FIELDS_V1)?;
+        out.serialize_entry("fieldsV1", &self.fields)?;
+        text(&mut out, "manager", &self.manager)?;
+        out.serialize_entry("operation", self.operation.as_str())?;
+        text(&mut out, "subresource", &self.subresource)?;
+        if let Some(time) = self.time {
+            out.serialize_entry("time", rfc3339(time).as_str())?;
         }
         out.end()
     }

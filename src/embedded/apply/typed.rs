@@ -3,6 +3,8 @@
 //! Everything skips what two objects share, and results share what did not change. Never fails on a value that does not
 //! fit its type; [`validate`] is for saying so.
 
+use std::cmp::Ordering;
+
 use super::{
     fieldpath::{Entry, PathElement, Set},
     types::{Atom, Keys, ListType, MapType, Type},
@@ -11,42 +13,47 @@ use crate::embedded::value::{Map, Value};
 
 /// The fields of an object.
 pub fn fields(ty: Type<'_>, value: &Value) -> Set {
-    collect(ty, value).1
+    let mut stack = Vec::with_capacity(32);
+    collect(ty, value, &mut stack);
+    Set::from_tail(&mut stack, 0)
 }
 
-/// Whether the path to the value is a member itself, and the paths below it.
-fn collect(ty: Type<'_>, value: &Value) -> (bool, Set) {
-    match ty.atom(Some(value)) {
-        Atom::Scalar(_) => (true, Set::default()),
-        Atom::Map(map) if map.atomic => (true, Set::default()),
-        Atom::List(list) if list.is_atomic() => (true, Set::default()),
-        Atom::Map(map) => {
-            let Value::Map(fields) = value else { return (false, Set::default()) };
-            let mut entries = Vec::with_capacity(fields.len());
+/// Pushes the branches below a value; returns whether the path to it is a member itself.
+fn collect(ty: Type<'_>, value: &Value, stack: &mut Vec<Entry>) -> bool {
+    match (ty.atom(Some(value)), value) {
+        (Atom::Scalar(_), _) => return true,
+        (Atom::Map(map), _) if map.atomic => return true,
+        (Atom::List(list), _) if list.is_atomic() => return true,
+        (Atom::Map(map), Value::Map(fields)) => {
+            let mut types = map.in_order();
             for (key, value) in fields.iter() {
-                let (leaf, children) = collect(map.value(key).unwrap_or(Type::Deduced), value);
+                let start = stack.len();
+                let (declared, ty) = types.find(key);
+                let leaf = collect(ty.unwrap_or(Type::Deduced), value, stack);
+                let children = Set::from_tail(stack, start);
                 let empty = value.is_null() || value.as_map().is_some_and(Map::is_empty);
-                let member = leaf || empty || map.field(key).is_none();
+                let member = leaf || empty || !declared;
                 if member || !children.is_empty() {
-                    entries.push(Entry { element: PathElement::Field(key.clone()), member, children });
+                    stack.push(Entry { element: PathElement::Field(key.clone()), member, children });
                 }
             }
-            (false, Set::from_entries(entries))
         }
-        Atom::List(list) => {
-            let Value::List(items) = value else { return (false, Set::default()) };
+        (Atom::List(list), Value::List(items)) => {
             let keys = list.keys(items);
-            let mut entries = Vec::with_capacity(items.len());
             for (i, item) in items.iter().enumerate() {
                 let Ok(element) = list.element(item) else { continue };
+                let start = stack.len();
                 // Items that occur twice are owned together, as one.
-                let twice = keys.count(keys.at(i)) > 1;
-                let children = if twice { Set::default() } else { collect(list.items, item).1 };
-                entries.push(Entry { element, member: true, children });
+                if keys.count(keys.at(i)) == 1 {
+                    collect(list.items, item, stack);
+                }
+                let children = Set::from_tail(stack, start);
+                stack.push(Entry { element, member: true, children });
             }
-            (false, Set::from_entries(entries))
         }
+        (Atom::Map(_) | Atom::List(_), _) => {}
     }
+    false
 }
 
 /// What a write did to the fields of an object.
@@ -71,80 +78,76 @@ impl Changes {
 pub fn compare(ty: Type<'_>, old: &Value, new: &Value) -> Changes {
     let mut found = Found::default();
     found.compare(ty, Some(old), Some(new));
-    found.into_changes()
+    let [removed, modified, added] = found.0.each_mut().map(|stack| Set::from_tail(stack, 0));
+    Changes { removed, modified, added }
 }
 
-/// The changes below some path, while they are being found; and at the path itself.
+/// The branches of what is removed, modified and added, while they are being found.
 #[derive(Default)]
-struct Found {
-    removed: Vec<Entry>,
-    modified: Vec<Entry>,
-    added: Vec<Entry>,
+struct Found([Vec<Entry>; 3]);
+
+/// Whether the path to a value is itself removed, modified and added.
+#[derive(Default)]
+struct Marks {
     gone: bool,
     differs: bool,
     fresh: bool,
 }
 
 impl Found {
-    fn into_changes(self) -> Changes {
-        let [removed, modified, added] = [self.removed, self.modified, self.added].map(Set::from_entries);
-        Changes { removed, modified, added }
-    }
-
-    fn compare(&mut self, ty: Type<'_>, old: Option<&Value>, new: Option<&Value>) {
+    /// Pushes the changes below a value.
+    fn compare(&mut self, ty: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Marks {
+        let mut marks = Marks::default();
         if let (Some(old), Some(new)) = (old, new)
             && old.is(new)
         {
-            return;
+            return marks;
         }
         let leaf = match (old, new) {
-            (None, new) => self.compare_as(ty.atom(new), old, new),
-            (old, None) => self.compare_as(ty.atom(old), old, new),
+            (None, new) => self.compare_as(ty.atom(new), old, new, &mut marks),
+            (old, None) => self.compare_as(ty.atom(old), old, new, &mut marks),
             (Some(_), Some(_)) => {
                 let (before, after) = (ty.atom(old), ty.atom(new));
                 // A value that turned from one sort into another goes as the one and comes as the other.
                 if std::mem::discriminant(&before) != std::mem::discriminant(&after) {
-                    self.compare_as(before, old, new);
+                    self.compare_as(before, old, new, &mut marks);
                 }
-                self.compare_as(after, old, new)
+                self.compare_as(after, old, new, &mut marks)
             }
         };
         if !leaf {
-            self.fresh |= old.is_none();
-            self.gone |= new.is_none();
+            marks.fresh |= old.is_none();
+            marks.gone |= new.is_none();
         }
+        marks
     }
 
     /// Returns whether the value was compared as one.
-    fn compare_as(&mut self, atom: Atom<'_>, old: Option<&Value>, new: Option<&Value>) -> bool {
+    fn compare_as(&mut self, atom: Atom<'_>, old: Option<&Value>, new: Option<&Value>, marks: &mut Marks) -> bool {
         match atom {
-            Atom::Scalar(_) => self.leaf(old, new),
+            Atom::Scalar(_) => {}
             Atom::Map(map) => {
                 let (before, after) = (old.and_then(Value::as_map), new.and_then(Value::as_map));
                 let empty = before.is_none_or(Map::is_empty) && after.is_none_or(Map::is_empty);
-                if map.atomic || empty {
-                    return self.leaf(old, new);
+                if !map.atomic && !empty {
+                    self.maps(map, before, after);
+                    return false;
                 }
-                self.maps(map, before, after);
-                false
             }
             Atom::List(list) => {
                 let before = old.and_then(Value::as_list).unwrap_or_default();
                 let after = new.and_then(Value::as_list).unwrap_or_default();
-                if list.is_atomic() || (before.is_empty() && after.is_empty()) {
-                    return self.leaf(old, new);
+                let empty = before.is_empty() && after.is_empty();
+                if !list.is_atomic() && !empty {
+                    self.lists(list, before, after);
+                    return false;
                 }
-                self.lists(list, before, after);
-                false
             }
         }
-    }
-
-    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> bool {
         match (old, new) {
-            (None, _) => self.fresh = true,
-            (_, None) => self.gone = true,
-            (Some(old), Some(new)) => self.differs |= old != new,
+            (None, _) => marks.fresh = true,
+            (_, None) => marks.gone = true,
+            (Some(old), Some(new)) => marks.differs |= old != new,
         }
         true
     }
@@ -152,11 +155,12 @@ impl Found {
     fn maps(&mut self, map: MapType<'_>, old: Option<&Map>, new: Option<&Map>) {
         let (mut old, mut new) =
             (old.into_iter().flat_map(Map::iter).peekable(), new.into_iter().flat_map(Map::iter).peekable());
+        let mut types = map.in_order();
         loop {
             let order = match (old.peek(), new.peek()) {
                 (None, None) => return,
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
                 (Some(old), Some(new)) => old.0.cmp(new.0),
             };
             let before = if order.is_le() { old.next() } else { None };
@@ -168,28 +172,28 @@ impl Found {
             {
                 continue;
             }
-            let ty = map.value(key).unwrap_or(Type::Deduced);
-            self.child(ty, before, after, || PathElement::Field(key.clone()));
+            let (ty, start) = (types.find(key).1.unwrap_or(Type::Deduced), self.lengths());
+            let marks = self.compare(ty, before, after);
+            self.close(start, marks, || Some(PathElement::Field(key.clone())));
         }
     }
 
-    fn child(&mut self, ty: Type<'_>, old: Option<&Value>, new: Option<&Value>, element: impl FnOnce() -> PathElement) {
-        let mut below = Found::default();
-        below.compare(ty, old, new);
-        self.take(below, element);
+    fn lengths(&self) -> [usize; 3] {
+        self.0.each_ref().map(Vec::len)
     }
 
-    /// Hangs the changes below a child into this branch.
-    fn take(&mut self, below: Found, element: impl FnOnce() -> PathElement) {
-        let Found { removed, modified, added, gone, differs, fresh } = below;
-        let sets = [(removed, gone), (modified, differs), (added, fresh)];
-        if sets.iter().all(|(entries, member)| entries.is_empty() && !member) {
+    /// Hangs what was pushed since `start`, the changes below a child, into the branch of that child. What nothing
+    /// identifies is nobody's.
+    fn close(&mut self, start: [usize; 3], marks: Marks, element: impl FnOnce() -> Option<PathElement>) {
+        let members = [marks.gone, marks.differs, marks.fresh];
+        if members == [false; 3] && self.lengths() == start {
             return;
         }
         let element = element();
-        for ((entries, member), out) in sets.into_iter().zip([&mut self.removed, &mut self.modified, &mut self.added]) {
-            if member || !entries.is_empty() {
-                out.push(Entry { element: element.clone(), member, children: Set::from_entries(entries) });
+        for ((stack, start), member) in self.0.iter_mut().zip(start).zip(members) {
+            let children = Set::from_tail(stack, start);
+            if let Some(element) = element.as_ref().filter(|_| member || !children.is_empty()) {
+                stack.push(Entry { element: element.clone(), member, children });
             }
         }
     }
@@ -212,27 +216,21 @@ impl Found {
 
     /// Compares the items with one key. Several items of one key are compared as one value.
     fn items(&mut self, list: ListType<'_>, item: &Value, old: &Items<'_>, new: &Items<'_>, key: &[Option<&Value>]) {
-        let mut below = Found::default();
+        let start = self.lengths();
         let (before, after) = (old.first(key), new.first(key));
-        match (old.keys.count(key) > 1, new.keys.count(key) > 1) {
-            (false, false) => below.compare(list.items, before, after),
-            (true, true) => below.differs = !old.all(key).eq(new.all(key)),
+        let marks = match (old.keys.count(key) > 1, new.keys.count(key) > 1) {
+            (false, false) => self.compare(list.items, before, after),
+            (true, true) => Marks { differs: !old.all(key).eq(new.all(key)), ..Marks::default() },
             (true, false) => {
-                if after.is_some() {
-                    below.compare(list.items, None, after);
-                }
-                below.gone = true;
+                let marks = if after.is_some() { self.compare(list.items, None, after) } else { Marks::default() };
+                Marks { gone: true, ..marks }
             }
             (false, true) => {
-                if before.is_some() {
-                    below.compare(list.items, before, None);
-                }
-                below.fresh = true;
+                let marks = if before.is_some() { self.compare(list.items, before, None) } else { Marks::default() };
+                Marks { fresh: true, ..marks }
             }
-        }
-        if let Ok(element) = list.element(item) {
-            self.take(below, || element);
-        }
+        };
+        self.close(start, marks, || list.element(item).ok());
     }
 }
 
@@ -286,11 +284,12 @@ fn merged(ty: Type<'_>, live: &Value, patch: &Value) -> Option<Value> {
 }
 
 fn merged_map(ty: MapType<'_>, live: &Map, patch: &Map) -> Option<Value> {
-    let mut out: Option<Map> = None;
+    let (mut out, mut types): (Option<Map>, _) = (None, ty.in_order());
     for (key, patch) in patch.iter() {
         let value = match live.get(key) {
             None => Some(patch.clone()),
-            Some(live) => merged(ty.value(key).unwrap_or(Type::Deduced), live, patch),
+            Some(live) if live.is(patch) => None,
+            Some(live) => merged(types.find(key).1.unwrap_or(Type::Deduced), live, patch),
         };
         if let Some(value) = value {
             out.get_or_insert_with(|| live.clone()).insert(key.clone(), value);

@@ -91,17 +91,16 @@ impl<'a> Type<'a> {
 
     /// What a value of this type is merged as. Where the type leaves a choice, the value decides; `None` and `null` do not.
     pub fn atom(self, value: Option<&Value>) -> Atom<'a> {
-        let (scalar, map, list) = (self.scalar(), self.map(), self.list());
-        match (value, scalar, map, list) {
-            (Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_)), Some(scalar), ..) => {
-                Atom::Scalar(scalar)
-            }
-            (Some(Value::List(_)), _, _, Some(list)) => Atom::List(list),
-            (_, _, Some(map), _) => Atom::Map(map),
-            (_, Some(scalar), ..) => Atom::Scalar(scalar),
-            (.., Some(list)) => Atom::List(list),
-            (_, None, None, None) => Atom::Scalar(Scalar::Untyped),
-        }
+        let fitting = match value {
+            Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_)) => self.scalar().map(Atom::Scalar),
+            Some(Value::List(_)) => self.list().map(Atom::List),
+            Some(Value::Map(_) | Value::Null) | None => None,
+        };
+        fitting
+            .or_else(|| self.map().map(Atom::Map))
+            .or_else(|| self.scalar().map(Atom::Scalar))
+            .or_else(|| self.list().map(Atom::List))
+            .unwrap_or(Atom::Scalar(Scalar::Untyped))
     }
 
     /// As a leaf, if values may be one.
@@ -175,19 +174,60 @@ impl<'a> MapType<'a> {
         Some(Type::Known { schema: &field.schema, open: self.open, object: false })
     }
 
+    /// Looks up keys that come in order.
+    pub fn in_order(self) -> Lookup<'a> {
+        let left = self.fields.map(|fields| fields.fields.as_slice()).unwrap_or_default();
+        Lookup { map: self, left }
+    }
+
     /// The type of the value under any key, if that key may be.
     pub fn value(&self, key: &str) -> Option<Type<'a>> {
-        self.field(key).or_else(|| match self.elements {
+        self.field(key).or_else(|| self.element())
+    }
+
+    /// The type of values whose keys are no declared fields.
+    fn element(&self) -> Option<Type<'a>> {
+        match self.elements {
             Some(schema) => Some(Type::Known { schema, open: self.open, object: false }),
             None => {
                 self.deduced.then_some(if self.atomic && self.fields.is_none() { Type::Opaque } else { Type::Deduced })
             }
-        })
+        }
     }
 
     /// Whether nothing at all is known of it.
     pub fn is_unknown(&self) -> bool {
         self.deduced && self.fields.is_none_or(|fields| fields.fields.is_empty()) && !self.object
+    }
+}
+
+/// Looks up the keys of one object in order, each not far behind the one before.
+pub struct Lookup<'a> {
+    map: MapType<'a>,
+    left: &'a [(Text, Field)],
+}
+
+impl<'a> Lookup<'a> {
+    /// Whether the key is a declared field, and the type of the value under it, if it may be.
+    pub fn find(&mut self, key: &str) -> (bool, Option<Type<'a>>) {
+        if self.map.object && matches!(key, "apiVersion" | "kind" | "metadata") {
+            return (true, self.map.field(key));
+        }
+        let mut near = 1;
+        while self.left.get(near).is_some_and(|(name, _)| name.as_str() < key) {
+            near *= 2;
+        }
+        let part = &self.left[..self.left.len().min(near + 1)];
+        let place = part.binary_search_by(|(name, _)| name.as_str().cmp(key));
+        let (Ok(at) | Err(at)) = place;
+        let here = &self.left[at..];
+        self.left = here;
+        match (place, here.first()) {
+            (Ok(_), Some((_, field))) => {
+                (true, Some(Type::Known { schema: &field.schema, open: self.map.open, object: false }))
+            }
+            _ => (false, self.map.element()),
+        }
     }
 }
 
@@ -199,36 +239,43 @@ impl<'a> ListType<'a> {
 
     /// What identifies the item, or why nothing does.
     pub fn element(&self, item: &Value) -> Result<PathElement, String> {
-        match self.topology {
-            Topology::Atomic => Err("invalid indexing of non-associative list".into()),
-            Topology::Set => match item {
-                Value::Map(_) => Err("associative list without keys has an element that's a map type".into()),
-                Value::List(_) => Err("not supported: associative list with lists as elements".into()),
-                Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
-                Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => {
-                    Ok(PathElement::Value(item.clone()))
-                }
-            },
-            Topology::Map(keys) => match item {
-                Value::Null => Err("associative list with keys may not have a null element".into()),
-                Value::Map(map) => {
-                    let fields = keys.iter().filter_map(|key| {
-                        let value = map.get(key).or_else(|| self.default(key))?;
-                        Some((key.clone(), value.clone()))
-                    });
-                    let fields: Vec<(Text, Value)> = fields.collect();
-                    if fields.is_empty() && !keys.is_empty() {
-                        let keys: Vec<String> = keys.iter().map(|key| go_quoted(key)).collect();
-                        return Err(format!(
-                            "associative list with keys has an element that omits all key fields [{}] (and doesn't have \
-                             default values for any key fields)",
-                            keys.join(" ")
-                        ));
-                    }
-                    Ok(PathElement::key(fields))
-                }
-                _ => Err("associative list with keys may not have non-map elements".into()),
-            },
+        if let Some(problem) = self.unidentified(item) {
+            return Err(problem);
+        }
+        Ok(match self.topology {
+            Topology::Atomic | Topology::Set => PathElement::Value(item.clone()),
+            Topology::Map(keys) => {
+                let value = |key: &Text| item.get(key).or_else(|| self.default(key)).cloned();
+                PathElement::key(keys.iter().filter_map(|key| Some((key.clone(), value(key)?))).collect())
+            }
+        })
+    }
+
+    /// Why nothing identifies the item, if so.
+    pub fn unidentified(&self, item: &Value) -> Option<String> {
+        match (self.topology, item) {
+            (Topology::Atomic, _) => Some("invalid indexing of non-associative list".into()),
+            (Topology::Set, Value::Map(_)) => {
+                Some("associative list without keys has an element that's a map type".into())
+            }
+            (Topology::Set, Value::List(_)) => Some("not supported: associative list with lists as elements".into()),
+            (Topology::Set, Value::Null) => {
+                Some("associative list without keys has an element that's an explicit null".into())
+            }
+            (Topology::Set, _) => None,
+            (Topology::Map(_), Value::Null) => Some("associative list with keys may not have a null element".into()),
+            (Topology::Map(keys), Value::Map(map)) => {
+                let found = keys.iter().any(|key| map.contains_key(key) || self.default(key).is_some());
+                (!found && !keys.is_empty()).then(|| {
+                    let keys: Vec<String> = keys.iter().map(|key| go_quoted(key)).collect();
+                    format!(
+                        "associative list with keys has an element that omits all key fields [{}] (and doesn't have \
+                         default values for any key fields)",
+                        keys.join(" ")
+                    )
+                })
+            }
+            (Topology::Map(_), _) => Some("associative list with keys may not have non-map elements".into()),
         }
     }
 

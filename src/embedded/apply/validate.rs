@@ -1,9 +1,6 @@
 //! What is wrong with a value of some type, in the words of the real server's merge library.
 
-use super::{
-    fieldpath::PathElement,
-    types::{Atom, ListType, MapType, Scalar, Type},
-};
+use super::types::{Atom, ListType, MapType, Scalar, Type};
 use crate::embedded::{
     status::go_quoted,
     value::{Map, Value},
@@ -39,16 +36,22 @@ struct Place<'a> {
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Field(&'a str),
-    Item(&'a PathElement),
+    Item(ListType<'a>, &'a Value),
     Index(usize),
 }
 
 impl std::fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.parent.map_or(Ok(()), |parent| parent.fmt(f))?;
-        match self.step {
+        self.step.fmt(f)
+    }
+}
+
+impl std::fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
             Step::Field(name) => write!(f, ".{name}"),
-            Step::Item(element) => write!(f, "{element}"),
+            Step::Item(list, item) => list.element(item).map_or(Ok(()), |element| element.fmt(f)),
             Step::Index(i) => write!(f, "[{i}]"),
         }
     }
@@ -86,9 +89,10 @@ impl Check {
     }
 
     fn map(&mut self, ty: MapType<'_>, fields: &Map, known: Option<&Map>, parent: Option<&Place<'_>>) {
+        let mut types = ty.in_order();
         for (key, value) in fields.iter() {
             let place = Place { parent, step: Step::Field(key) };
-            let Some(ty) = ty.value(key) else {
+            let Some(ty) = types.find(key).1 else {
                 // Upstream stops here too, though in Go's order of fields, which is any.
                 return self.report(Some(&place), "field not declared in schema".into());
             };
@@ -106,14 +110,14 @@ impl Check {
         }
         let keys = ty.keys(items);
         for (i, item) in items.iter().enumerate() {
-            let element = match ty.element(item) {
-                Ok(element) => element,
-                Err(problem) => return self.report(parent, format!("element {i}: {problem}")),
-            };
-            if self.duplicates == Duplicates::Refused && keys.find(keys.at(i)) != Some(i) {
-                self.report(parent, format!("duplicate entries for key {element}"));
+            if let Some(problem) = ty.unidentified(item) {
+                return self.report(parent, format!("element {i}: {problem}"));
             }
-            self.value(ty.items, item, known(i), Some(&Place { parent, step: Step::Item(&element) }));
+            let place = Place { parent, step: Step::Item(ty, item) };
+            if self.duplicates == Duplicates::Refused && keys.find(keys.at(i)) != Some(i) {
+                self.report(parent, format!("duplicate entries for key {}", place.step));
+            }
+            self.value(ty.items, item, known(i), Some(&place));
         }
     }
 }
