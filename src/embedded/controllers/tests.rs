@@ -699,3 +699,152 @@ fn a_settled_world_has_nothing_to_do() {
     scene.pass(24 * 3600 * 1000);
     assert_eq!(scene.store.version(), version);
 }
+
+/// Every status an object of this kind had, in order, without times and uids: what a watch would show.
+fn statuses(scene: &Scene, kind: &str) -> Vec<String> {
+    let changes = scene.store.changes_since(0).filter(|change| change.kind.kind == kind && !change.deleted);
+    changes.map(|change| hide(change.object.value.get("status").unwrap_or(&Value::Null)).to_json()).collect()
+}
+
+/// Hides times and uids.
+fn hide(value: &Value) -> Value {
+    match value {
+        Value::Str(text) if text.parse::<Timestamp>().is_ok() => "T".into(),
+        Value::Str(text) if text.len() == 36 && text.matches('-').count() == 4 => "U".into(),
+        Value::List(items) => Value::list(items.iter().map(hide)),
+        Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (key.clone(), hide(value))).collect()),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => value.clone(),
+    }
+}
+
+/// The states a real controller manager was seen to write for the same manifests, in the same order.
+#[test]
+fn jobs_show_the_states_the_real_controller_writes() {
+    let condition = |kind: &str, reason: &str, message: &str| {
+        format!(
+            r#"{{"lastProbeTime":"T","lastTransitionTime":"T","message":"{message}","reason":"{reason}","status":"True","type":"{kind}"}}"#
+        )
+    };
+    let done = |kind| condition(kind, "CompletionsReached", "Reached expected number of succeeded pods");
+    let over = |kind| condition(kind, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    let late = |kind| condition(kind, "DeadlineExceeded", "Job was active longer than specified deadline");
+    let running = |counts: &str| {
+        format!(r#"{{"active":1,{counts},"startTime":"T","terminating":0,"uncountedTerminatedPods":{{}}}}"#)
+    };
+    let rows = [
+        (
+            job(value!({"backoffLimit": 1}), "sleep 1; exit 0"),
+            vec![
+                "{}".to_owned(),
+                running(r#""ready":0"#),
+                running(r#""ready":1"#),
+                format!(
+                    r#"{{"conditions":[{}],"ready":0,"startTime":"T","terminating":0,"uncountedTerminatedPods":{{"succeeded":["U"]}}}}"#,
+                    done("SuccessCriteriaMet")
+                ),
+                format!(
+                    r#"{{"completionTime":"T","conditions":[{},{}],"ready":0,"startTime":"T","succeeded":1,"terminating":0,"uncountedTerminatedPods":{{}}}}"#,
+                    done("SuccessCriteriaMet"),
+                    done("Complete")
+                ),
+            ],
+        ),
+        (
+            job(value!({"backoffLimit": 1}), "exit 3"),
+            vec![
+                "{}".to_owned(),
+                running(r#""ready":0"#),
+                r#"{"ready":0,"startTime":"T","terminating":0,"uncountedTerminatedPods":{"failed":["U"]}}"#.to_owned(),
+                r#"{"failed":1,"ready":0,"startTime":"T","terminating":0,"uncountedTerminatedPods":{}}"#.to_owned(),
+                running(r#""failed":1,"ready":0"#),
+                format!(
+                    r#"{{"conditions":[{}],"failed":1,"ready":0,"startTime":"T","terminating":0,"uncountedTerminatedPods":{{"failed":["U"]}}}}"#,
+                    over("FailureTarget")
+                ),
+                format!(
+                    r#"{{"conditions":[{},{}],"failed":2,"ready":0,"startTime":"T","terminating":0,"uncountedTerminatedPods":{{}}}}"#,
+                    over("FailureTarget"),
+                    over("Failed")
+                ),
+            ],
+        ),
+        (
+            job(value!({"activeDeadlineSeconds": 2}), "sleep 60"),
+            vec![
+                "{}".to_owned(),
+                running(r#""ready":0"#),
+                running(r#""ready":1"#),
+                format!(
+                    r#"{{"conditions":[{}],"ready":0,"startTime":"T","terminating":1,"uncountedTerminatedPods":{{"failed":["U"]}}}}"#,
+                    late("FailureTarget")
+                ),
+                format!(
+                    r#"{{"conditions":[{}],"failed":1,"ready":0,"startTime":"T","terminating":1,"uncountedTerminatedPods":{{}}}}"#,
+                    late("FailureTarget")
+                ),
+                format!(
+                    r#"{{"conditions":[{}],"failed":1,"ready":0,"startTime":"T","terminating":0,"uncountedTerminatedPods":{{}}}}"#,
+                    late("FailureTarget")
+                ),
+                format!(
+                    r#"{{"conditions":[{},{}],"failed":1,"ready":0,"startTime":"T","terminating":0,"uncountedTerminatedPods":{{}}}}"#,
+                    late("FailureTarget"),
+                    late("Failed")
+                ),
+            ],
+        ),
+    ];
+    for (job, expected) in rows {
+        let mut scene = Scene::new();
+        scene.create("batch/jobs", job);
+        scene.pass(60_000);
+        assert_eq!(statuses(&scene, "Job"), expected);
+    }
+}
+
+#[test]
+fn a_new_deployment_shows_the_states_the_real_controller_writes() {
+    let mut scene = Scene::new();
+    scene.create("apps/deployments", deployment("app:v1"));
+    scene.pass(3000);
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+        format!(
+            r#"{{"lastTransitionTime":"T","lastUpdateTime":"T","message":"{message}","reason":"{reason}","status":"{status}","type":"{kind}"}}"#
+        )
+    };
+    let name = scene.list("apps/replicasets")[0].name();
+    let subject = format!(r#"ReplicaSet \"{name}\""#);
+    let created = format!(r#"Created new replica set \"{name}\""#);
+    let created = condition("Progressing", "True", "NewReplicaSetCreated", &created);
+    let progress = condition("Progressing", "True", "ReplicaSetUpdated", &format!("{subject} is progressing."));
+    let done =
+        condition("Progressing", "True", "NewReplicaSetAvailable", &format!("{subject} has successfully progressed."));
+    let scarce = "Deployment does not have minimum availability.";
+    let scarce = condition("Available", "False", "MinimumReplicasUnavailable", scarce);
+    let enough = condition("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.");
+    assert_eq!(
+        statuses(&scene, "Deployment"),
+        [
+            "{}".to_owned(),
+            format!(r#"{{"conditions":[{created}]}}"#),
+            format!(
+                r#"{{"conditions":[{created},{scarce}],"observedGeneration":1,"terminatingReplicas":0,"unavailableReplicas":4}}"#
+            ),
+            format!(
+                r#"{{"conditions":[{scarce},{progress}],"observedGeneration":1,"replicas":4,"terminatingReplicas":0,"unavailableReplicas":4,"updatedReplicas":4}}"#
+            ),
+            format!(
+                r#"{{"availableReplicas":4,"conditions":[{enough},{done}],"observedGeneration":1,"readyReplicas":4,"replicas":4,"terminatingReplicas":0,"updatedReplicas":4}}"#
+            ),
+        ]
+    );
+    assert_eq!(
+        statuses(&scene, "ReplicaSet"),
+        [
+            r#"{"replicas":0}"#,
+            r#"{"observedGeneration":1,"replicas":0,"terminatingReplicas":0}"#,
+            r#"{"fullyLabeledReplicas":4,"observedGeneration":1,"replicas":4,"terminatingReplicas":0}"#,
+            r#"{"availableReplicas":4,"fullyLabeledReplicas":4,"observedGeneration":1,"readyReplicas":4,"replicas":4,"terminatingReplicas":0}"#,
+        ]
+    );
+}
