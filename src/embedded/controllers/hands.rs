@@ -95,6 +95,8 @@ pub enum Agent {
     Kubelet,
     /// The fake scheduler.
     Scheduler,
+    /// The server itself, where it does more than answer.
+    Server,
 }
 
 impl Agent {
@@ -103,6 +105,7 @@ impl Agent {
             Agent::ControllerManager => literal!("kube-controller-manager"),
             Agent::Kubelet => literal!("kubelet"),
             Agent::Scheduler => literal!("kube-scheduler"),
+            Agent::Server => literal!("kube-apiserver"),
         }
     }
 }

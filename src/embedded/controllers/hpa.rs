@@ -206,12 +206,16 @@ pub fn decide(autoscaler: &Value, current: i64, past: &mut Vec<(Timestamp, i64)>
 fn ask_metrics(autoscaler: &Value, current: i64, verdict: &mut Verdict) -> Option<(i64, String)> {
     let mut best: Option<(i64, String)> = None;
     let mut unknown: Option<Metric> = None;
-    for metric in autoscaler.list_at(&["spec", "metrics"]).iter().filter_map(Metric::of) {
+    let mut unknowns = 0;
+    let metrics = autoscaler.list_at(&["spec", "metrics"]);
+    for metric in metrics.iter().filter_map(Metric::of) {
         let named = ask::annotation(autoscaler, &format!("{PREFIX}value.{}", metric.name));
         let given = named.or_else(|| ask::annotation(autoscaler, &format!("{PREFIX}value")));
         let Some(value) = given.and_then(quantity) else {
-            let why = format!("{}: no value given by annotation {PREFIX}value", metric.failure);
-            verdict.warnings.push((metric.failure_reason, why));
+            verdict.warnings.push((metric.failure_reason, metric.failure.clone()));
+            // What upstream shows of a metric it could not read.
+            verdict.metrics.push(map! {"type": ""});
+            unknowns += 1;
             unknown.get_or_insert(metric);
             continue;
         };
@@ -229,11 +233,15 @@ fn ask_metrics(autoscaler: &Value, current: i64, verdict: &mut Verdict) -> Optio
         // With a metric unknown, nothing may shrink.
         (Some((size, _)), Some(_)) if *size < current => best = Some((current, String::new())),
         (None, Some(metric)) => {
+            let message = format!("the HPA was unable to compute the replica count: {}", metric.failure);
+            verdict.conditions.push(("ScalingActive", "False", metric.failure_reason, message));
             let message = format!(
-                "the HPA was unable to compute the replica count: {}: no value given by annotation {PREFIX}value",
+                "invalid metrics ({unknowns} invalid out of {}), first error is: failed to get {} metric value: {}",
+                metrics.len(),
+                metric.subject,
                 metric.failure
             );
-            verdict.conditions.push(("ScalingActive", "False", metric.failure_reason, message));
+            verdict.warnings.push(("FailedComputeMetricsReplicas", message));
             return None;
         }
         _ => {}
@@ -248,6 +256,7 @@ fn ask_metrics(autoscaler: &Value, current: i64, verdict: &mut Verdict) -> Optio
 struct Metric {
     name: String,
     words: String,
+    subject: String,
     failure: String,
     failure_reason: &'static str,
     target: f64,
@@ -292,10 +301,31 @@ impl Metric {
             "name" => Value::from(name.as_str()),
             _ => body.get("metric").cloned().unwrap_or_default(),
         };
-        let failure = format!("failed to get {name} {}", if kind == "Resource" { "utilization" } else { "metric" });
+        let missing = "the server could not find the requested resource";
+        let (subject, failure) = match kind {
+            "Resource" | "ContainerResource" => {
+                let what = if of == "averageUtilization" { "utilization" } else { "usage" };
+                let api = "unable to fetch metrics from resource metrics API";
+                let why =
+                    format!("unable to get metrics for resource {name}: {api}: {missing} (get pods.metrics.k8s.io)");
+                (format!("{name} resource"), format!("failed to get {name} {what}: {why}"))
+            }
+            "External" => {
+                let why = format!(
+                    "no metrics returned from external metrics API: {missing} (get {name}.external.metrics.k8s.io)"
+                );
+                (format!("{name} external metric"), format!("unable to get external metric {name}: {why}"))
+            }
+            _ => {
+                let why = format!(
+                    "no metrics returned from custom metrics API: {missing} (get {name}.custom.metrics.k8s.io)"
+                );
+                (format!("{} metric", kind.to_lowercase()), format!("unable to get metric {name}: {why}"))
+            }
+        };
         (target > 0.0).then_some(())?;
         let shape = (static_kind(kind), field, of, shown);
-        Some(Metric { name, words, failure, failure_reason, target, shape })
+        Some(Metric { name, words, subject, failure, failure_reason, target, shape })
     }
 
     /// The entry of `status.currentMetrics`.
@@ -504,6 +534,21 @@ mod tests {
         none.remove_at(&["metadata", "annotations"]);
         let verdict = decide(&none, 4, &mut Vec::new(), at(0));
         assert_eq!((verdict.desired, verdict.conditions[0].2), (None, "FailedGetResourceMetric"));
+    }
+
+    #[test]
+    fn an_unknown_metric_is_reported_in_the_real_words() {
+        let mut none = autoscaler("");
+        none.remove_at(&["metadata", "annotations"]);
+        let verdict = decide(&none, 4, &mut Vec::new(), at(0));
+        let why = "failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from resource \
+                   metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)";
+        let all = "invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: ";
+        assert_eq!(
+            verdict.warnings,
+            [("FailedGetResourceMetric", why.to_owned()), ("FailedComputeMetricsReplicas", format!("{all}{why}"))]
+        );
+        assert_eq!(Value::list(verdict.metrics), value!([{"type": ""}]));
     }
 
     #[test]

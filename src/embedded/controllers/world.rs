@@ -12,7 +12,7 @@ use super::{
     ask, deployment, disruption, endpointslice,
     event::Recorder,
     gc,
-    hands::{Agent, Hands, Key},
+    hands::{Agent, EVENTS, Hands, Key},
     hpa,
     index::Index,
     job, kubelet, namespace, node, pdb, replicaset,
@@ -87,6 +87,7 @@ enum Task {
     Namespace(Key),
     Garbage(ObjectRef),
     Pod(Key),
+    Expiry,
 }
 
 impl Task {
@@ -113,6 +114,8 @@ const CHOICE: u64 = 8;
 /// The first wait of a task that failed; it doubles up to the limit.
 const RETRY: SignedDuration = SignedDuration::from_millis(5);
 const RETRY_LIMIT: SignedDuration = SignedDuration::from_secs(1000);
+/// How long the server keeps an event after its last change.
+const EVENT_TTL: SignedDuration = SignedDuration::from_secs(3600);
 /// Jobs look at changes of their pods once a second.
 const JOB_BATCH: SignedDuration = SignedDuration::from_secs(1);
 
@@ -137,6 +140,8 @@ pub struct World {
     nodes: node::Memory,
     /// Namespaces on their way out: what leaves them brings them back.
     leaving: HashSet<Text>,
+    /// When events go, by their last version, first to go first.
+    expiries: VecDeque<(Timestamp, Key, u64)>,
 }
 
 impl World {
@@ -159,6 +164,7 @@ impl World {
             autoscalers: hpa::Memory::default(),
             nodes: node::Memory::default(),
             leaving: HashSet::new(),
+            expiries: VecDeque::new(),
         }
     }
 
@@ -254,6 +260,9 @@ impl World {
     }
 
     fn run(&mut self, store: &mut Store, task: &Task) -> Next {
+        if *task == Task::Expiry {
+            return self.expire(store);
+        }
         let agent = match task {
             Task::Pod(_) => Agent::Kubelet,
             _ => Agent::ControllerManager,
@@ -272,7 +281,33 @@ impl World {
             Task::Namespace(key) => namespace::sync(hands, key),
             Task::Garbage(object) => gc::sync(hands, object),
             Task::Pod(key) => kubelet::sync(hands, &mut self.kubelet, &self.settings, key),
+            Task::Expiry => Next::Idle,
         }
+    }
+
+    /// Deletes the events whose time is over.
+    fn expire(&mut self, store: &mut Store) -> Next {
+        let agent = Agent::Server;
+        let hands = &mut Hands { store, index: &self.index, recorder: &mut self.recorder, agent };
+        while let Some((time, key, version)) = self.expiries.front() {
+            if *time > hands.now() {
+                return Next::At(*time);
+            }
+            if let Some(event) = hands.get(&EVENTS, key).filter(|event| event.version() == *version) {
+                let _ = hands.delete(&EVENTS, &event);
+            }
+            self.expiries.pop_front();
+        }
+        Next::Idle
+    }
+
+    /// An event is kept for an hour after its last change.
+    fn notice_event(&mut self, event: &Object, changed: Timestamp) {
+        let due = changed.saturating_add(EVENT_TTL).unwrap_or(Timestamp::MAX);
+        if self.expiries.is_empty() {
+            self.add_at(Task::Expiry, due);
+        }
+        self.expiries.push_back((due, Key::of(event), event.version()));
     }
 
     /// Reads what happened since the last time, and remembers what must be looked at.
@@ -288,6 +323,12 @@ impl World {
             }
             _ => {
                 self.index = Index::default();
+                self.expiries.clear();
+                let mut events: Vec<_> = store.list("", "events", "").map(|event| (last_seen(event), event)).collect();
+                events.sort_by_key(|(time, event)| (*time, event.version()));
+                for (time, event) in events {
+                    self.notice_event(event, time.unwrap_or(store.now()));
+                }
                 for object in store.everything() {
                     self.notice_object(store, None, Some(object), object);
                     self.notice_owners(store, None, Some(object), object);
@@ -309,6 +350,9 @@ impl World {
     fn notice(&mut self, store: &Store, change: &Change) {
         let (group, plural) = &change.table;
         if plural == "events" && group.is_empty() {
+            if let Some(event) = change.new() {
+                self.notice_event(event, store.now());
+            }
             return;
         }
         self.notice_object(store, change.old.as_ref(), change.new(), &change.object);
@@ -607,6 +651,12 @@ impl World {
             self.add(Task::JobOrphan(key_of(pod)));
         }
     }
+}
+
+/// When an event was last seen, as far as it says.
+fn last_seen(event: &Object) -> Option<Timestamp> {
+    let fields = ["lastTimestamp", "eventTime"].map(|field| ask::time(event.value.get(field)));
+    fields.into_iter().flatten().next().or_else(|| ask::created_at(&event.value))
 }
 
 fn key_of(object: &ObjectRef) -> Key {
