@@ -91,9 +91,9 @@ enum Task {
 }
 
 impl Task {
-    /// Who looks at it.
-    fn controller(&self) -> Controller {
-        match self {
+    /// Who looks at it; `None` if it is the server itself.
+    fn controller(&self) -> Option<Controller> {
+        Some(match self {
             Task::ReplicaSet(_) => Controller::ReplicaSet,
             Task::Deployment(_) => Controller::Deployment,
             Task::Job(_) | Task::JobOrphan(_) => Controller::Job,
@@ -105,7 +105,8 @@ impl Task {
             Task::Namespace(_) => Controller::Namespace,
             Task::Garbage(_) => Controller::GarbageCollector,
             Task::Pod(_) => Controller::Kubelet,
-        }
+            Task::Expiry => return None,
+        })
     }
 }
 
@@ -220,7 +221,8 @@ impl World {
     }
 
     fn add(&mut self, task: Task) {
-        if self.settings.controllers.contains(&task.controller()) && self.queued.insert(task.clone()) {
+        let works = task.controller().is_none_or(|controller| self.settings.controllers.contains(&controller));
+        if works && self.queued.insert(task.clone()) {
             self.queue.push_back(task);
         }
     }
