@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use super::{
+    kind::Kind,
     schema::Schema,
     status::{FieldError, Reason, Status},
     store::request::PatchType,
@@ -60,6 +61,27 @@ pub fn undecodable(kind: PatchType, schema: &Schema, patch: &Value, patched: &Va
         PatchType::Json | PatchType::Merge | PatchType::Apply => FieldError::invalid("patch", patched.to_json(), why),
     };
     Status::invalid("", "", "", &[problem])
+}
+
+/// Whether a patched custom resource still says it is what it is; a built-in one cannot say anything else.
+pub fn check_type(kind: &Kind, patched: &Value, name: &str) -> Result<(), Status> {
+    if kind.custom().is_none() {
+        return Ok(());
+    }
+    let said = |key: &str| patched.str_at(&[key]).unwrap_or_default();
+    if said("apiVersion").is_empty() {
+        return Err(Status::internal("Object 'apiVersion' is missing in 'object has no apiVersion field'"));
+    }
+    let mut problems = Vec::new();
+    if said("kind") != kind.kind {
+        problems.push(FieldError::invalid("kind", said("kind"), format!("must be {}", kind.kind)));
+    }
+    if !kind.has_api_version(said("apiVersion")) {
+        let why = format!("must be {}", kind.api_version());
+        problems.push(FieldError::invalid("apiVersion", said("apiVersion"), why));
+    }
+    let group = said("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+    if problems.is_empty() { Ok(()) } else { Err(Status::invalid(group, said("kind"), name, &problems)) }
 }
 
 /// What Go's decoder says of a value that does not fit the type.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::{check, json, merge, strategic, undecodable};
@@ -10,9 +11,13 @@ use crate::embedded::{
     kind::Kind,
     schema::typed,
     status::Status,
-    store::request::PatchType,
+    store::{
+        Config, Store,
+        request::{Options, PatchType, Request, Verb},
+    },
     value::{Map, Text, Value, intern},
 };
+use crate::value;
 
 struct Base {
     kind: Option<&'static Kind>,
@@ -47,14 +52,93 @@ fn patches_come_out_as_on_the_real_server() {
     assert!(compared > 400, "only {compared} patches were compared");
 }
 
-/// Whether we answer as the real server did; nothing if it refused for reasons that are not the patch's.
-fn outcome(base: &Base, row: &Value) -> Option<Result<(), String>> {
-    let body = row.get("patch").unwrap_or(&Value::Null);
-    let how = match row.str_at(&["type"]).unwrap() {
+/// The same patches, put to the store: decoded, defaulted, validated, or refused, as by the real server.
+#[test]
+fn patches_are_answered_by_the_store_as_by_the_real_server() {
+    let mut store = Store::new(Config::new(Timestamp::UNIX_EPOCH, 1));
+    let ask = |verb: Verb, group: &str, plural: &str, name: &str, body: &Value| Request {
+        verb,
+        group: group.into(),
+        version: "v1".into(),
+        resource: plural.into(),
+        namespace: if plural.contains("definitions") || plural == "namespaces" { "" } else { "patch-rec" }.into(),
+        name: name.into(),
+        body: Some(body.clone()),
+        options: Options { dry_run: verb != Verb::Create, ..Options::default() },
+        ..Request::default()
+    };
+    let definition = value!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.patch.test"},
+        "spec": {
+            "group": "patch.test", "scope": "Namespaced",
+            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    });
+    let namespace = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "patch-rec"}});
+    let definitions = ("apiextensions.k8s.io", "customresourcedefinitions");
+    store.apply(ask(Verb::Create, definitions.0, definitions.1, "", &definition)).unwrap();
+    store.apply(ask(Verb::Create, "", "namespaces", "", &namespace)).unwrap();
+    let mut bases: HashMap<String, (Text, Text, Value)> = HashMap::new();
+    let (mut compared, mut misses) = (0, Vec::new());
+    for line in include_str!("testdata/patches.jsonl").lines() {
+        let row = Value::from_json(line.as_bytes()).unwrap();
+        let name = row.str_at(&["base"]).unwrap().to_owned();
+        if let Some(object) = row.get("object") {
+            let group = row.str_at(&["group"]).unwrap();
+            let plural = format!("{}s", row.str_at(&["kind"]).unwrap().to_lowercase());
+            store.apply(ask(Verb::Create, group, &plural, "", object)).unwrap();
+            bases.insert(name, (group.into(), plural.into(), object.clone()));
+            continue;
+        }
+        let (group, plural, base) = &bases[&name];
+        let body = row.get("patch").unwrap_or(&Value::Null);
+        let how = how(&row);
+        let ours = store.apply(ask(Verb::Patch(how), group, plural, &name, body));
+        let ours = ours.map(|response| recorded_part(&response.object().unwrap().value)).map_err(|no| no.message);
+        let theirs = match row.get("changes") {
+            Some(changes) => Ok(changed(base, changes)),
+            None => Err(row.str_at(&["refusal", "message"]).unwrap().to_owned()),
+        };
+        // Such a refusal shows the whole object with its uid and times.
+        if theirs.as_ref().is_err_and(|message| message.contains("creationTimestamp")) {
+            assert_eq!(ours.map_err(|message| message.contains("creationTimestamp")), Err(true));
+            continue;
+        }
+        compared += 1;
+        if ours != theirs {
+            misses.push(format!("{how:?} {name} {body}\n  we   {ours:?}\n  they {theirs:?}"));
+        }
+    }
+    assert!(misses.is_empty(), "{} of {compared} differ:\n{}", misses.len(), misses.join("\n"));
+}
+
+/// What `record.py` keeps of an object.
+fn recorded_part(object: &Value) -> Value {
+    let mut out = object.clone();
+    for key in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
+        out.remove_at(&["metadata", key]);
+    }
+    if out.str_at(&["kind"]) != Some("Gadget") {
+        out.remove_at(&["status"]);
+    }
+    out
+}
+
+fn how(row: &Value) -> PatchType {
+    match row.str_at(&["type"]).unwrap() {
         "strategic" => PatchType::Strategic,
         "merge" => PatchType::Merge,
         _ => PatchType::Json,
-    };
+    }
+}
+
+/// Whether we answer as the real server did; nothing if it refused for reasons that are not the patch's.
+fn outcome(base: &Base, row: &Value) -> Option<Result<(), String>> {
+    let body = row.get("patch").unwrap_or(&Value::Null);
+    let how = how(row);
     let ours = patched(base, how, body);
     let differs = |ours: &dyn std::fmt::Debug, theirs: &Value| Some(Err(format!("  we   {ours:?}\n  they {theirs}")));
     match row.get("changes") {

@@ -88,9 +88,14 @@ impl Store {
             strict.extend(decoded.strict);
             Ok((decoded.value, strategy::judge(strict, request.options.field_validation)?))
         });
-        let undecodable = |why: String| patch::undecodable(how, &kind.schema, body, &patched, &why);
+        let undecodable = |why: String| {
+            // The refusal shows the whole object, managedFields and all.
+            let shown = apply_plain_patch(kind, how, &live.with_managed_fields(), body);
+            patch::undecodable(how, &kind.schema, body, shown.as_ref().unwrap_or(&patched), &why)
+        };
         let (mut value, warnings) = decoded.map_err(undecodable)?;
         check_name(&value, &request)?;
+        patch::check_type(kind, &patched, &request.name)?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
         strategy::default(kind, &mut value, Some(&live.value));
         let managers = apply::updated(kind, Some(&live), &value, &self.who(&request));
