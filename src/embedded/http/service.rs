@@ -173,6 +173,7 @@ impl Front {
             Err(Refusal::Status(status)) => Err(status),
         };
         let response = response.unwrap_or_else(|status| call.refusal(&status));
+        tracing::debug!(method = %parts.method, uri = %parts.uri, code = response.status().as_u16());
         if call.headers.gzip { zipped(response) } else { response }
     }
 
@@ -372,8 +373,8 @@ impl Front {
             Document::Health => Ok(text(200, "ok")),
             Document::CoreVersions | Document::Groups => {
                 let core = *document == Document::CoreVersions;
-                if let Some(response) = aggregated(call, core, headers) {
-                    return Ok(response);
+                if let Some(version) = wants_aggregated(&call.headers.accept) {
+                    return Ok(self.aggregated(catalog, core, version, headers));
                 }
                 if core {
                     accept::router_accepts(&call.headers.accept, &accept::PRODUCED)?;
@@ -398,6 +399,18 @@ impl Front {
             Document::OpenApiIndex => Ok(page(200, "application/json", self.openapi_index(catalog))),
             Document::OpenApi(path) => Ok(self.openapi(catalog, path, headers)),
         }
+    }
+
+    fn aggregated(&self, catalog: &Catalog, core: bool, version: &str, headers: &HeaderMap) -> Response<Body> {
+        let hash = self.definitions().fingerprint(catalog, "");
+        let name = format!("{version} {core}");
+        let render = || Some(render::write(Form::default(), &catalog.aggregated(core, version)));
+        let bytes = self.rendered(&name, &hash, render).unwrap_or_default();
+        let media_type = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+        let mut response = page(200, &media_type, bytes);
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+        tagged(response, &hash, headers)
     }
 
     fn openapi_index(&self, catalog: &Catalog) -> Vec<u8> {
@@ -483,7 +496,7 @@ impl Definitions {
             for kind in group.versions.iter().flat_map(|version| &version.kinds) {
                 let here = path.is_empty() || path == format!("apis/{}/{}", kind.group, kind.version);
                 if let Some(definition) = self.of(kind).filter(|_| here) {
-                    (&kind.plural, definition.str_at(&["metadata", "uid"])).hash(&mut hasher);
+                    (&kind.plural, &kind.version, definition.str_at(&["metadata", "uid"])).hash(&mut hasher);
                     definition.int_at(&["metadata", "generation"]).hash(&mut hasher);
                 }
             }
@@ -492,22 +505,15 @@ impl Definitions {
     }
 }
 
-/// Aggregated discovery, if that is what the client likes best.
-fn aggregated(call: &Call, core: bool, headers: &HeaderMap) -> Option<Response<Body>> {
-    for clause in accept::clauses(&call.headers.accept).iter().filter(|clause| clause.admits_json()) {
-        let version = match (clause.parameter("g"), clause.parameter("as"), clause.parameter("v")) {
-            ("apidiscovery.k8s.io", "APIGroupDiscoveryList", version @ ("v2" | "v2beta1")) => version,
+/// The version of aggregated discovery a client wants, if that is what it likes best.
+fn wants_aggregated(accept: &str) -> Option<&'static str> {
+    for clause in accept::clauses(accept).iter().filter(|clause| clause.admits_json()) {
+        match (clause.parameter("g"), clause.parameter("as"), clause.parameter("v")) {
+            ("apidiscovery.k8s.io", "APIGroupDiscoveryList", "v2") => return Some("v2"),
+            ("apidiscovery.k8s.io", "APIGroupDiscoveryList", "v2beta1") => return Some("v2beta1"),
             ("", "", "") => return None,
-            _ => continue,
-        };
-        let bytes = render::write(Form::default(), &call.catalog.aggregated(core, version));
-        let mut hasher = DefaultHasher::new();
-        bytes.hash(&mut hasher);
-        let media_type = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
-        let mut response = page(200, &media_type, bytes);
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
-        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
-        return Some(tagged(response, &format!("{:016X}", hasher.finish()), headers));
+            _ => {}
+        }
     }
     None
 }
