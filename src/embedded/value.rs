@@ -564,23 +564,31 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Value, A::Error> {
         let mut fields: Vec<(Text, Value)> = Vec::new();
+        let mut seen: HashSet<Text> = HashSet::new();
         while let Some(Key(key)) = map.next_key()? {
             let path = Path { parent: self.path, step: Step::Key(&key) };
+            if let Some(duplicates) = self.duplicates.as_deref_mut() {
+                // Small objects are searched, large ones (of a hostile client, say) remembered.
+                let twice = match fields.len() {
+                    0..=32 => fields.iter().any(|(k, _)| *k == key),
+                    33 => {
+                        seen.extend(fields.iter().map(|(k, _)| k.clone()));
+                        !seen.insert(key.clone())
+                    }
+                    _ => !seen.insert(key.clone()),
+                };
+                if twice {
+                    let path = path.to_string();
+                    if !duplicates.contains(&path) {
+                        duplicates.push(path);
+                    }
+                }
+            }
             let seed = Seed { path: Some(&path), duplicates: self.duplicates.as_deref_mut() };
             let value = map.next_value_seed(seed)?;
             fields.push((key, value));
         }
-        let given = self.duplicates.is_some().then(|| fields.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
         sort_fields(&mut fields);
-        if let (Some(duplicates), Some(mut given)) = (self.duplicates, given)
-            && given.len() != fields.len()
-        {
-            given.sort();
-            let mut twice: Vec<&Text> =
-                given.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| &pair[0]).collect();
-            twice.dedup();
-            duplicates.extend(twice.iter().map(|key| Path { parent: self.path, step: Step::Key(key) }.to_string()));
-        }
         fields.shrink_to_fit();
         Ok(Value::Map(Map(Arc::new(fields))))
     }
@@ -653,7 +661,7 @@ mod tests {
     #[test]
     fn duplicates_are_named_once_and_the_last_wins() {
         let parsed = parse(br#"{"spec":{"a":1,"a":2,"a":3,"l":[{"k":1,"k":2}]},"b":1,"b":0}"#).unwrap();
-        assert_eq!(parsed.duplicates, ["spec.l[0].k", "spec.a", "b"]);
+        assert_eq!(parsed.duplicates, ["spec.a", "spec.l[0].k", "b"]);
         assert_eq!(parsed.value.to_json(), r#"{"b":0,"spec":{"a":3,"l":[{"k":2}]}}"#);
     }
 

@@ -72,6 +72,8 @@ enum Course {
     Now,
     /// Mark it, and wait for its grace period or its finalizers.
     Mark(Value),
+    /// Mark it, then take it away: a pod that needs no time is told to go all the same.
+    MarkAndGo(Value),
     /// It is marked already; nothing changes.
     Pending,
 }
@@ -128,6 +130,15 @@ impl Store {
                     self.finish_definitions();
                 }
                 Ok(answer(&marked))
+            }
+            Course::MarkAndGo(value) => {
+                let marked = Object { value, managers: object.managers.clone() };
+                if options.dry_run {
+                    return Ok(answer(&Arc::new(marked)));
+                }
+                let marked = self.commit(resource, Some(object), Some(marked));
+                let gone = self.commit(resource, Some(marked), None);
+                Ok(answer(&gone))
             }
             Course::Now => {
                 if !options.dry_run {
@@ -209,6 +220,13 @@ fn course(kind: &Kind, object: &Object, options: &DeleteOptions, now: Timestamp)
         return Course::Mark(value);
     }
     if meta::finalizers_of(&value).is_empty() {
+        if shortened {
+            return Course::MarkAndGo(value);
+        }
+        if graceful.is_some() && !marked {
+            mark(&mut value, now, 0);
+            return Course::MarkAndGo(value);
+        }
         return Course::Now;
     }
     if !marked || shortened {

@@ -153,6 +153,10 @@ impl Store {
 
     fn answer(&mut self, request: Request) -> Outcome {
         let (resource, kind) = self.serving(&request)?;
+        if kind.is("", "Endpoints") {
+            let deprecated = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+            self.warnings.push(deprecated.into());
+        }
         if !request.subresource.is_empty() && request.subresource != "status" {
             return self.subresource(&resource, &kind, request);
         }
@@ -231,7 +235,9 @@ impl Store {
         let table = self.tables.get(group).and_then(|tables| tables.get(plural));
         let one = (!namespace.is_empty()).then(|| table.and_then(|t| t.get(namespace))).flatten();
         let all = namespace.is_empty().then_some(table).flatten();
-        one.into_iter().chain(all.into_iter().flat_map(BTreeMap::values)).flat_map(BTreeMap::values)
+        let mut all: Vec<_> = all.into_iter().flatten().collect();
+        all.sort_by(|(a, _), (b, _)| read::key_order((a, ""), (b, "")));
+        one.into_iter().chain(all.into_iter().map(|(_, objects)| objects)).flat_map(BTreeMap::values)
     }
 
     /// What is owned by the object with this uid, by any of its owner references.

@@ -22,8 +22,7 @@ use crate::embedded::{
 impl Store {
     pub(super) fn read(&mut self, resource: &Resource, kind: &Arc<Kind>, request: &Request) -> Outcome {
         if let Some(version) = &request.options.resource_version {
-            let version = parse_version(version).map_err(Status::internal_bare)?;
-            self.not_too_new(version)?;
+            self.not_too_new(parse_version(version).map_err(Status::internal_bare)?)?;
         }
         let found = self.find(&resource.table, &request.namespace, &request.name);
         let object = found.ok_or_else(|| not_found(kind, &request.name))?;
@@ -45,11 +44,13 @@ impl Store {
         let all = self.ordered(&resource.table, namespace, snapshot.as_ref());
         let mut rest = all.into_iter().filter(|object| {
             let key = (object.namespace(), object.name());
-            after.is_none_or(|after| (key.0.as_str(), key.1.as_str()) > after)
+            after.is_none_or(|after| key_order((&key.0, &key.1), after).is_gt())
         });
         let mut items = Vec::new();
         let mut matching = rest.by_ref().filter(|object| wanted.matches(kind, object));
-        let limit = if options.limit == 0 { usize::MAX } else { options.limit };
+        // A list at "any version" comes from memory upstream, which knows no pages.
+        let unlimited = options.limit == 0 || options.resource_version.as_deref() == Some("0");
+        let limit = if unlimited { usize::MAX } else { options.limit };
         items.extend(matching.by_ref().take(limit));
         let next = matching.next();
         let remaining = match (&next, wanted.is_everything()) {
@@ -80,10 +81,12 @@ impl Store {
         }
         let Some(text) = options.resource_version.as_deref() else { return Ok((None, self.version)) };
         let version = parse_version(text)
-            .map_err(|message| Status::bad_request(format!("resourceVersion: Invalid value: {text:?}: {message}")))?;
+            .map_err(|message| Status::bad_request(format!("invalid resource version: {message}")))?;
         self.not_too_new(version)?;
+        // Of old, a limited list at a version is a list of that version.
+        let exact = options.limit > 0 && version > 0;
         match options.resource_version_match.as_deref() {
-            Some("Exact") => {
+            rule if rule == Some("Exact") || (rule.is_none() && exact) => {
                 if version < self.history.floor() {
                     return Err(Status::expired("The resourceVersion for the provided list is too old."));
                 }
@@ -134,8 +137,18 @@ impl Store {
                 None => then.remove(key),
             };
         }
-        then.into_values().collect()
+        let mut then: Vec<Arc<Object>> = then.into_values().collect();
+        then.sort_by(|a, b| key_order((&a.namespace(), &a.name()), (&b.namespace(), &b.name())));
+        then
     }
+}
+
+/// The order of keys in storage: `namespace/name` as one text, so that `a-b/x` comes before `a/x`.
+pub(super) fn key_order(a: (&str, &str), b: (&str, &str)) -> std::cmp::Ordering {
+    fn whole<'a>((namespace, name): (&'a str, &'a str)) -> impl Iterator<Item = u8> + 'a {
+        namespace.bytes().chain(std::iter::once(b'/')).chain(name.bytes())
+    }
+    whole(a).cmp(whole(b))
 }
 
 type Snapshot = BTreeMap<(Text, Text), Option<Arc<Object>>>;
@@ -170,7 +183,9 @@ impl Wanted {
 
 /// A version as a client writes it.
 pub(super) fn parse_version(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))
+    text.parse().map_err(|_| {
+        format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
+    })
 }
 
 /// The rules of the query of a list or watch.
@@ -226,6 +241,7 @@ struct Token {
 #[derive(Serialize, Deserialize)]
 struct Wire {
     v: String,
+    #[serde(default)]
     rv: i64,
     #[serde(default)]
     start: String,
@@ -247,14 +263,13 @@ impl Token {
     }
 
     fn decode(text: &str, namespaced: bool) -> Result<(Token, i64), Status> {
-        let invalid = |detail: String| Status::bad_request(format!("continue key is not valid: {detail}"));
+        let invalid = |detail: String| {
+            Status::bad_request(format!("invalid continue token: continue key is not valid: {detail}"))
+        };
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| invalid(go_base64_error(text, &error)))?;
         let wire: Wire = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
         if wire.v != "meta.k8s.io/v1" {
-            return Err(Status::bad_request(format!(
-                "continue key is not valid: server does not recognize this encoded version {}",
-                wire.v
-            )));
+            return Err(invalid(format!("server does not recognize this encoded version {}", wire.v)));
         }
         if wire.rv == 0 {
             return Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".into()));

@@ -9,7 +9,7 @@ use crate::embedded::{
     kind::Kind,
     names,
     schema::{
-        self, Field, Schema, Shape, Struct, crd, prune, typed,
+        self, Schema, crd, embedded, prune, typed,
         validate::{self, Judgement},
     },
     status::Status,
@@ -50,22 +50,20 @@ fn decode_custom(kind: &Kind, body: &Value, old: Option<&Value>) -> Result<(Valu
     unknown.extend(schema::embedded::coerce(kind, &mut value)?);
     let decoded_before = old.and_then(|old| old.get("metadata"));
     if let Some(metadata) = value.get("metadata").filter(|new| !decoded_before.is_some_and(|old| old.is(new))) {
-        let wrapped = Value::Map([("metadata", metadata.clone())].into_iter().collect());
-        let decoded = typed::decode(kind, &OBJECT_META, &wrapped)?;
-        let metadata = decoded.value.get("metadata");
-        if let Some(metadata) = metadata.filter(|metadata| !value.get("metadata").is_some_and(|old| old.is(metadata))) {
-            value.set_at(&["metadata"], metadata);
+        let decoded = typed::decode(kind, &OBJECT_META, metadata)?;
+        if !decoded.value.is(metadata) {
+            value.set_at(&["metadata"], decoded.value);
         }
-        unknown.extend(decoded.unknown);
+        unknown.extend(decoded.unknown.iter().map(|path| format!("metadata.{path}")));
     }
+    unknown.extend(embedded::coerce(kind, &mut value)?);
     Ok((value, unknown))
 }
 
-/// `{metadata: ObjectMeta}`, for the metadata of custom resources.
-static OBJECT_META: LazyLock<Schema> = LazyLock::new(|| {
+/// The type of the metadata of custom resources.
+static OBJECT_META: LazyLock<Arc<Schema>> = LazyLock::new(|| {
     let any = facts::kinds().iter().find_map(|kind| kind.schema.child("metadata").cloned());
-    let metadata = any.unwrap_or_else(|| Arc::new(Schema::default()));
-    Schema::of(Shape::Struct(Struct { fields: vec![("metadata".into(), Field::of(metadata))], ..Struct::default() }))
+    any.unwrap_or_else(|| Arc::new(Schema::default()))
 });
 
 /// What becomes of unknown and duplicate fields: warnings, an error, or nothing.

@@ -15,7 +15,6 @@ use crate::embedded::{
     kind::Kind,
     object::Object,
     patch,
-    schema::typed,
     selector::Labels,
     status::{FieldError, Reason, Status},
     value::{Text, Value},
@@ -69,6 +68,14 @@ impl Store {
             }
             Verb::List | Verb::Create | Verb::Delete | Verb::DeleteCollection => return Err(not_allowed()),
         };
+        if request.verb == Verb::Update
+            && let Some(name) = new.str_at(&["metadata", "name"]).filter(|name| *name != request.name)
+        {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                request.name
+            )));
+        }
         let replicas = wanted_replicas(kind, &new, &request)?;
         if let Some(version) = new.str_at(&["metadata", "resourceVersion"]).filter(|version| !version.is_empty())
             && version != parent.version().to_string()
@@ -136,18 +143,22 @@ impl Store {
 
     /// Says on the pod why it goes.
     fn mark_disrupted(&mut self, pod: &Object) {
-        let condition = crate::value!({
+        let mut conditions = pod.value.list_at(&["status", "conditions"]).to_vec();
+        conditions.retain(|condition| condition.str_at(&["type"]) != Some("DisruptionTarget"));
+        conditions.push(crate::value!({
             "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting", "lastTransitionTime": rfc3339(self.now()).as_str(),
-        });
+        }));
+        let mut value = pod.value.clone();
+        value.set_at(&["status", "conditions"], conditions);
         let request = Request {
-            verb: Verb::Patch(PatchType::Strategic),
+            verb: Verb::Update,
             version: "v1".into(),
             resource: "pods".into(),
             namespace: pod.namespace(),
             name: pod.name(),
             subresource: "status".into(),
-            body: Some(crate::value!({"status": {"conditions": [serde_json::Value::from(&condition)]}})),
+            body: Some(value),
             agent: "kube-apiserver".into(),
             ..Request::default()
         };
@@ -170,7 +181,11 @@ impl Store {
             problems.push(FieldError::required("target.name", ""));
         }
         if !problems.is_empty() {
-            return Err(Status::invalid("", "Binding", &request.name, &problems));
+            let texts: Vec<String> = problems.iter().map(FieldError::to_string).collect();
+            return Err(Status::internal_bare(match texts.as_slice() {
+                [one] => one.clone(),
+                many => format!("[{}]", many.join(", ")),
+            }));
         }
         let refuse = |why: String| Err(Status::conflict("", "pods/binding", &request.name, &why));
         if stored.is_terminating() {
@@ -190,32 +205,20 @@ impl Store {
                 value.set_at(&["metadata", "annotations", key], text);
             }
         }
-        let who = Who { manager: request.agent.clone(), subresource: "binding".into(), now: self.now() };
-        let managers = apply::updated(kind, Some(&stored), &value, &who);
-        self.commit(resource, Some(stored), Some(Object { value, managers: Arc::new(managers) }));
+        // Nobody owns what a binding sets.
+        let managers = stored.managers.clone();
+        self.commit(resource, Some(stored), Some(Object { value, managers }));
         Ok(created())
     }
 
-    /// Replaces a namespace's `spec.finalizers`; the last one lets a terminating namespace go.
+    /// Replaces a namespace with its `spec.finalizers`; the last one lets a terminating namespace go.
     fn finalize(&mut self, resource: &Resource, kind: &Arc<Kind>, request: Request) -> Outcome {
-        if request.verb != Verb::Update {
-            return Err(not_allowed());
+        match request.verb {
+            Verb::Update => self.update(resource, kind, request),
+            Verb::Get | Verb::List | Verb::Create | Verb::Patch(_) | Verb::Delete | Verb::DeleteCollection => {
+                Err(not_allowed())
+            }
         }
-        let stored = self.parent(resource, kind, &request)?;
-        let body = request.body.clone().unwrap_or_default();
-        let decoded = typed::decode(kind, &kind.schema, &body).map_err(Status::bad_request)?;
-        let mut value = stored.value.clone();
-        match decoded.value.at(&["spec", "finalizers"]).filter(|list| !list.as_list().unwrap_or_default().is_empty()) {
-            Some(finalizers) => value.set_at(&["spec", "finalizers"], finalizers),
-            None => _ = value.remove_at(&["spec", "finalizers"]),
-        }
-        if value.get("spec").is_none() {
-            value.set_at(&["spec"], Value::object());
-        }
-        let managers = (*stored.managers).clone();
-        let write = Request { verb: Verb::Patch(PatchType::Merge), body: None, ..request };
-        let object = self.replace(resource, kind, stored.clone(), &stored, value, managers, &write)?;
-        Ok(Response::ok(Answer::Object(kind.clone(), object)))
     }
 }
 

@@ -19,6 +19,9 @@ use crate::embedded::{
     value::{Text, Value},
 };
 
+/// What a watch is told whose next change is no longer kept.
+const TOO_OLD: &str = "The resourceVersion for the provided watch is too old.";
+
 /// A watch: which changes are wanted, and how far it has come.
 #[derive(Debug)]
 pub struct Watch {
@@ -122,8 +125,7 @@ impl Store {
         } else if from == 0 {
             watch.cursor = self.version;
         } else if from < self.history.floor() {
-            let message = format!("too old resource version: {from} ({})", self.history.floor() + 1);
-            watch.pending.push_back(WatchEvent::Error(Status::expired(message)));
+            watch.pending.push_back(WatchEvent::Error(Status::expired(TOO_OLD)));
             watch.ended = true;
         } else {
             // A version that does not exist yet is waited for.
@@ -139,8 +141,7 @@ impl Store {
             return events;
         }
         if watch.cursor < self.history.floor() {
-            let message = format!("too old resource version: {} ({})", watch.cursor, self.history.floor() + 1);
-            events.push(WatchEvent::Error(Status::expired(message)));
+            events.push(WatchEvent::Error(Status::expired(TOO_OLD)));
             watch.ended = true;
             return events;
         }

@@ -31,7 +31,7 @@ impl Store {
         check_options("CreateOptions", &request)?;
         let body = request.body.as_ref().ok_or_else(|| empty_body(kind))?;
         let (mut value, warnings) = self.decode_body(kind, body, &request)?;
-        check_custom_kind(kind, body)?;
+        patch::check_type(kind, body, meta::text(body, "name").map(Text::as_str).unwrap_or_default())?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
         strategy::default(kind, &mut value, None);
         meta::wipe(&mut value);
@@ -93,6 +93,11 @@ impl Store {
             let shown = apply_plain_patch(kind, how, &live.with_managed_fields(), body);
             patch::undecodable(how, &kind.schema, body, shown.as_ref().unwrap_or(&patched), &why)
         };
+        if how != PatchType::Strategic
+            && let Some(why) = self.other_type(kind, &patched)
+        {
+            return Err(undecodable(why));
+        }
         let (mut value, warnings) = decoded.map_err(undecodable)?;
         check_name(&value, &request)?;
         patch::check_type(kind, &patched, &request.name)?;
@@ -114,7 +119,7 @@ impl Store {
     ) -> Outcome {
         patch::check(PatchType::Apply, body)?;
         let mut config = body.clone();
-        check_applied(kind, &mut config, request)?;
+        self.check_applied(kind, &mut config, request)?;
         if found.is_none() && !request.subresource.is_empty() {
             return Err(not_found(kind, &request.name));
         }
@@ -196,6 +201,27 @@ impl Store {
         ))
     }
 
+    /// An applied configuration must name what it is applied to.
+    fn check_applied(&self, kind: &Kind, config: &mut Value, request: &Request) -> Result<(), Status> {
+        let (said, name) =
+            (config.str_at(&["apiVersion"]).unwrap_or_default(), config.str_at(&["kind"]).unwrap_or_default());
+        if !kind.has_api_version(said) {
+            if said.is_empty() || self.registry.find_kind(said, name).is_none() {
+                let (group, version) = said.rsplit_once('/').unwrap_or(("", said));
+                return Err(Status::bad_request(format!("invalid object type: {group}/{version}, Kind={name}")));
+            }
+            return Err(Status::bad_request(format!(
+                "Incorrect version specified in apply patch. Specified patch version: {said}, expected: {}",
+                kind.api_version()
+            )));
+        }
+        if config.at(&["metadata", "managedFields"]).is_some_and(|fields| !fields.is_null()) {
+            return Err(Status::bad_request("metadata.managedFields must be nil"));
+        }
+        check_name(config, request)?;
+        place_in_namespace(kind, &mut config.clone(), &request.namespace)
+    }
+
     fn who(&self, request: &Request) -> Who {
         let manager = request.options.field_manager.clone().filter(|manager| !manager.is_empty());
         Who {
@@ -233,7 +259,7 @@ impl Store {
         strategy::prepare_create(kind, &mut value, &mut context)?;
         let judged = strategy::judge_create(kind, &value);
         if !judged.problems.is_empty() {
-            return Err(Status::invalid(&kind.group, &kind.kind, &name, &judged.problems));
+            return Err(invalid(kind, &name, &judged.problems));
         }
         self.warnings.extend(judged.warnings);
         let namespace = meta::text(&value, "namespace").cloned().unwrap_or_default();
@@ -335,7 +361,7 @@ impl Store {
         }
         let judged = strategy::judge_update(kind, subresource, &value, &live.value);
         if !judged.problems.is_empty() {
-            return Err(Status::invalid(&kind.group, &kind.kind, &request.name, &judged.problems));
+            return Err(invalid(kind, &request.name, &judged.problems));
         }
         self.warnings.extend(judged.warnings);
         let same_owners = managers.same_but_for_times(&live.managers);
@@ -385,6 +411,12 @@ fn is_released(value: &Value, old: &Value) -> bool {
         && value.list_at(&["spec", "finalizers"]).is_empty()
 }
 
+/// 422. Events of both groups are one kind to the rules.
+fn invalid(kind: &Kind, name: &str, problems: &[FieldError]) -> Status {
+    let group = if kind.is("events.k8s.io", "Event") { "" } else { kind.group.as_str() };
+    Status::invalid(group, &kind.kind, name, problems)
+}
+
 pub(super) fn not_found(kind: &Kind, name: &str) -> Status {
     Status::not_found(&kind.group, &kind.plural, name)
 }
@@ -394,17 +426,6 @@ fn empty_body(kind: &Kind) -> Status {
         "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)",
         kind.kind
     ))
-}
-
-/// A custom resource must say what it is.
-fn check_custom_kind(kind: &Kind, body: &Value) -> Result<(), Status> {
-    let said = body.str_at(&["kind"]).unwrap_or_default();
-    if kind.custom().is_none() || said == kind.kind {
-        return Ok(());
-    }
-    let name = meta::text(body, "name").map(Text::as_str).unwrap_or_default();
-    let problem = FieldError::invalid("kind", said, format!("must be {}", kind.kind));
-    Err(Status::invalid(&kind.group, said, name, &[problem]))
 }
 
 fn cannot_handle(kind: &Kind, message: &str) -> Status {
@@ -484,35 +505,6 @@ fn place_in_namespace(kind: &Kind, value: &mut Value, namespace: &str) -> Result
             "the namespace of the provided object does not match the namespace sent on the request",
         )),
     }
-}
-
-/// An applied configuration must name what it is applied to.
-fn check_applied(kind: &Kind, config: &mut Value, request: &Request) -> Result<(), Status> {
-    let expected = kind.api_version();
-    match config.str_at(&["apiVersion"]).unwrap_or_default() {
-        "" => return Err(Status::bad_request("invalid object type: /, Kind=")),
-        said if said == expected => {}
-        said => {
-            return Err(Status::bad_request(format!(
-                "Incorrect version specified in apply patch. Specified patch version: {said}, expected: {expected}"
-            )));
-        }
-    }
-    if config.at(&["metadata", "managedFields"]).is_some_and(|fields| !fields.is_null()) {
-        return Err(Status::bad_request("metadata.managedFields must be nil"));
-    }
-    match meta::text(config, "name") {
-        None => config.set_at(&["metadata", "name"], &request.name),
-        Some(name) if *name == request.name => {}
-        Some(name) => {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                request.name
-            )));
-        }
-    }
-    let mut placed = config.clone();
-    place_in_namespace(kind, &mut placed, &request.namespace)
 }
 
 fn touches_managers(how: PatchType, body: &Value) -> bool {
