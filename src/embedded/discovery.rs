@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+
 use super::{
     kind::{Kind, Origin, Subresource},
     value::{Text, Value},
@@ -245,7 +247,22 @@ fn resource(kind: &Kind) -> serde_json::Value {
     if !kind.categories.is_empty() {
         body["categories"] = texts(&kind.categories).into();
     }
+    if kind.verbs.iter().any(|verb| verb == "list") {
+        body["storageVersionHash"] = storage_version_hash(kind).into();
+    }
     body
+}
+
+/// A name for the form objects are stored in; clients only ever compare it.
+fn storage_version_hash(kind: &Kind) -> String {
+    let (group, version) = match (kind.group.as_str(), kind.kind.as_str(), &kind.origin) {
+        ("events.k8s.io", _, Origin::BuiltIn) => ("", "v1"),
+        ("autoscaling", "HorizontalPodAutoscaler", Origin::BuiltIn) => ("autoscaling", "v2"),
+        (group, _, Origin::BuiltIn) => (group, kind.version.as_str()),
+        (group, _, Origin::Custom(custom)) => (group, custom.storage_version.as_str()),
+    };
+    let digest = ring::digest::digest(&ring::digest::SHA256, format!("{group}/{version}/{}", kind.kind).as_bytes());
+    STANDARD.encode(&digest.as_ref()[..8])
 }
 
 fn subresource(kind: &Kind, sub: &Subresource) -> serde_json::Value {
@@ -383,6 +400,7 @@ pub(crate) mod samples {
             status: true,
             scale: Some(Scale::default()),
             storage: true,
+            storage_version: "v1".into(),
             ..Custom::default()
         }));
         gadgets.subresources = vec![
@@ -449,7 +467,8 @@ mod tests {
             group.resources(&group.versions[0]),
             value!({
                 "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "front.test/v1", "resources": [
-                    {"name": "gadgets", "singularName": "gadget", "namespaced": true, "kind": "Gadget", "verbs": verbs},
+                    {"name": "gadgets", "singularName": "gadget", "namespaced": true, "kind": "Gadget", "verbs": verbs,
+                     "storageVersionHash": "e9do6iYsNlk="},
                     {"name": "gadgets/status", "singularName": "", "namespaced": true, "kind": "Gadget", "verbs": three},
                     {"name": "gadgets/scale", "singularName": "", "namespaced": true, "kind": "Scale",
                         "group": "autoscaling", "version": "v1", "verbs": three},

@@ -59,6 +59,8 @@ pub struct Custom {
     pub selectable: Vec<Text>,
     /// Whether this is the version objects are stored at.
     pub storage: bool,
+    /// The version objects are stored at.
+    pub storage_version: Text,
 }
 
 /// Where a custom resource keeps what `/scale` shows. Each is a path of fields.

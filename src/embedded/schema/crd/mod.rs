@@ -151,6 +151,12 @@ fn custom(crd: &Value, version: &Value) -> Custom {
             .filter_map(|field| field.str_at(&["jsonPath"]).map(|path| intern(path.trim_start_matches('.'))))
             .collect(),
         storage: version.get("storage") == Some(&Value::Bool(true)),
+        storage_version: crd
+            .list_at(&["spec", "versions"])
+            .iter()
+            .find(|version| version.get("storage") == Some(&Value::Bool(true)))
+            .and_then(|version| version.str_at(&["name"]).map(intern))
+            .unwrap_or_default(),
     }
 }
 
