@@ -7,6 +7,7 @@ pub mod apply;
 pub mod builtin;
 pub mod clock;
 pub mod controllers;
+pub mod convert;
 pub mod discovery;
 pub mod facts;
 pub mod http;

@@ -22,8 +22,13 @@ use crate::embedded::{
 
 /// Fills the defaults of a built-in kind into a decoded object. What is there stays.
 pub fn default(kind: &Kind, value: &mut Value) {
+    default_since(kind, value, &Value::Null);
+}
+
+/// Fills the defaults of an object that shares subtrees with one that has them: these need no second look.
+pub fn default_since(kind: &Kind, value: &mut Value, known: &Value) {
     let plan = kind.schema.name.as_ref().and_then(|name| PLANS.get(name));
-    if let Some(filled) = plan.and_then(|plan| plan.fill(value)) {
+    if let Some(filled) = plan.and_then(|plan| plan.fill(value, Some(known))) {
         *value = filled;
     }
 }
@@ -104,7 +109,10 @@ impl Maker {
 
 impl Plan {
     /// The value with its defaults, or `None` if it has them all.
-    fn fill(&self, value: &Value) -> Option<Value> {
+    fn fill(&self, value: &Value, known: Option<&Value>) -> Option<Value> {
+        if known.is_some_and(|known| value.is(known)) {
+            return None;
+        }
         match (self, value) {
             (Plan::Struct { rule, fields }, Value::Map(map)) => {
                 let mut out = map.clone();
@@ -117,7 +125,8 @@ impl Plan {
                             out.insert(step.name.clone(), default.clone());
                         }
                         (Some(found), _, Some(below)) => {
-                            if let Some(filled) = below.fill(found) {
+                            let known = known.and_then(|known| known.get(&step.name));
+                            if let Some(filled) = below.fill(found, known) {
                                 out.insert(step.name.clone(), filled);
                             }
                         }
@@ -127,9 +136,10 @@ impl Plan {
                 (!out.is(map)).then_some(Value::Map(out))
             }
             (Plan::Each(plan), Value::List(items)) => {
+                let known = known.and_then(Value::as_list).unwrap_or_default();
                 let mut out: Option<Vec<Value>> = None;
                 for (i, item) in items.iter().enumerate() {
-                    if let Some(filled) = plan.fill(item) {
+                    if let Some(filled) = plan.fill(item, known.get(i)) {
                         out.get_or_insert_with(|| items.to_vec())[i] = filled;
                     }
                 }
@@ -138,7 +148,8 @@ impl Plan {
             (Plan::Each(plan), Value::Map(map)) => {
                 let mut out = map.clone();
                 for (key, item) in map.iter() {
-                    if let Some(filled) = plan.fill(item) {
+                    let known = known.and_then(|known| known.get(key));
+                    if let Some(filled) = plan.fill(item, known) {
                         out.insert(key.clone(), filled);
                     }
                 }
@@ -187,7 +198,7 @@ fn round(map: &Map) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embedded::schema::typed;
+    use crate::{embedded::schema::typed, value};
 
     /// Compares with what the real server's code made of random objects (`schema/testdata/objects.py` tells how the rows
     /// were made); `TIDEGATE_VECTORS` may name a folder with other rows.
@@ -210,5 +221,18 @@ mod tests {
             default(kind, &mut again);
             assert!(again.is(&filled), "nothing was left to fill\n{filled}");
         }
+    }
+
+    #[test]
+    fn what_is_known_is_not_looked_at_again() {
+        let kind = facts::kind("apps", "v1", "Deployment").unwrap();
+        let known = value!({"metadata": {"name": "a"}, "spec": {"template": {"spec": {}}}});
+        let mut sent = known.clone();
+        sent.set_at(&["metadata", "name"], "b");
+        let mut filled = sent.clone();
+        default_since(kind, &mut filled, &known);
+        assert!(filled.is(&sent));
+        default(kind, &mut filled);
+        assert_eq!(filled.int_at(&["spec", "replicas"]), Some(1));
     }
 }

@@ -35,7 +35,7 @@ mod workload;
 use jiff::Timestamp;
 
 pub use addresses::Addresses;
-pub use default::default;
+pub use default::{default, default_since};
 pub use warnings::warnings;
 
 use super::{

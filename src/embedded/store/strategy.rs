@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use super::{meta, request::FieldValidation};
 use crate::embedded::{
     builtin::{self, Context},
-    facts,
+    convert, facts,
     kind::Kind,
     names,
     schema::{
@@ -28,7 +28,7 @@ pub(super) struct Decoded {
 pub(super) fn decode(kind: &Kind, body: &Value, old: Option<&Value>, duplicates: &[String]) -> Result<Decoded, String> {
     let mut strict: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
     let (mut value, unknown) = if kind.custom().is_none() {
-        let decoded = typed::decode(kind, &kind.schema, body)?;
+        let decoded = typed::decode_since(kind, &kind.schema, body, old.unwrap_or(&Value::Null))?;
         (decoded.value, decoded.unknown)
     } else {
         decode_custom(kind, body, old)?
@@ -82,7 +82,7 @@ pub(super) fn default(kind: &Kind, value: &mut Value, old: Option<&Value>) {
         schema::default::fill_since(&kind.schema, value, old);
         return;
     }
-    builtin::default(kind, value);
+    builtin::default_since(kind, value, old.unwrap_or(&Value::Null));
     if is_crd(kind) {
         crd::default(value);
     }
@@ -91,6 +91,12 @@ pub(super) fn default(kind: &Kind, value: &mut Value, old: Option<&Value>) {
 /// The same object at another version of its resource. Custom resources have one shape in all versions, but each version
 /// knows its own fields.
 pub(super) fn convert(kind: &Kind, value: &Value) -> Value {
+    if kind.custom().is_none() {
+        let version = value.str_at(&["apiVersion"]).unwrap_or_default();
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        return facts::kind(group, version, &kind.kind)
+            .map_or_else(|| value.clone(), |from| convert::convert(from, kind, value));
+    }
     let mut value = value.clone();
     value.set_at(&["apiVersion"], kind.api_version());
     if kind.custom().is_some() {
@@ -102,6 +108,9 @@ pub(super) fn convert(kind: &Kind, value: &Value) -> Value {
 /// A stored custom resource as it is read: its schema may have changed since it was written.
 pub(super) fn refresh(kind: &Kind, value: &Value) -> Value {
     let mut value = value.clone();
+    if kind.custom().is_none() {
+        return value; // the types of built-in kinds do not change, and their nulls are not to be pruned
+    }
     prune::prune(&kind.schema, &mut value);
     schema::default::fill(&kind.schema, &mut value);
     value

@@ -50,14 +50,14 @@ func main() {
 	check := flag.Bool("check", false, "compare with the file instead of writing it")
 	explain := flag.Bool("explain", false, "list the defaults that depend on context")
 	vectors := flag.Bool("quantities", false, "write what the real Quantity makes of many texts to standard output, and stop")
-	oracle := flag.String("ask", "", "read objects, one per line, and write what the real types make of them: decode or default")
+	oracle := flag.String("ask", "", "read objects, one per line, and write what the real types make of them: decode, default or convert")
 	flag.Parse()
 	switch {
 	case *vectors:
 		os.Stdout.Write(quantities())
 		return
-	case *oracle == "decode" || *oracle == "default":
-		ask(os.Stdin, os.Stdout, *oracle == "default")
+	case *oracle == "decode" || *oracle == "default" || *oracle == "convert":
+		ask(os.Stdin, os.Stdout, *oracle)
 		return
 	}
 	if *server == "" {

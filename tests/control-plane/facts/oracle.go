@@ -24,13 +24,14 @@ type answer struct {
 	Strict []string `json:"strict,omitempty"`
 }
 
-// ask reads one object per line and writes one answer per line. With defaults, the object also passes the defaulting
-// functions and the internal version, as a write does before anything judges it.
-func ask(in io.Reader, out io.Writer, defaults bool) {
+// ask reads one object per line and writes one answer per line. To decode is what a write does first; to default is to
+// pass the defaulting functions and the internal version as well, as a write does before anything judges it; to convert
+// is to read at another version what was written at one.
+func ask(in io.Reader, out io.Writer, question string) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		result := consider(bytes.Clone(lines.Bytes()), defaults)
+		result := consider(bytes.Clone(lines.Bytes()), question)
 		text, err := json.Marshal(result)
 		if err != nil {
 			log.Fatal(err)
@@ -42,7 +43,7 @@ func ask(in io.Reader, out io.Writer, defaults bool) {
 	}
 }
 
-func consider(line []byte, defaults bool) answer {
+func consider(line []byte, question string) answer {
 	result := answer{Object: line}
 	var head struct{ APIVersion, Kind string }
 	if err := json.Unmarshal(line, &head); err != nil {
@@ -67,14 +68,19 @@ func consider(line []byte, defaults bool) answer {
 	for _, problem := range strict {
 		result.Strict = append(result.Strict, problem.Error())
 	}
-	if defaults {
+	switch question {
+	case "default":
 		scheme.Default(object)
-		object = throughInternal(scheme, gvk, object)
-	}
-	object.GetObjectKind().SetGroupVersionKind(gvk)
-	object = throughStorage(scheme, gvk, object)
-	if defaults {
-		object = throughInternal(scheme, gvk, object)
+		object = through(scheme, gvk, gvk, object)
+		object = throughStorage(scheme, gvk, object)
+		object = through(scheme, gvk, gvk, object)
+	case "convert":
+		object = throughStorage(scheme, gvk, object)
+		object = through(scheme, gvk, twin[gvk], object)
+		gvk = twin[gvk]
+		object = throughStorage(scheme, gvk, object)
+	default:
+		object = throughStorage(scheme, gvk, object)
 	}
 	object.GetObjectKind().SetGroupVersionKind(gvk)
 	if result.Answer, err = json.Marshal(object); err != nil {
@@ -83,14 +89,32 @@ func consider(line []byte, defaults bool) answer {
 	return result
 }
 
-// throughInternal converts to the server's internal version and back.
-func throughInternal(scheme *runtime.Scheme, gvk schema.GroupVersionKind, object runtime.Object) runtime.Object {
-	internal, err := scheme.ConvertToVersion(object, schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal})
+// twin names the other version of the kinds that are served at two.
+var twin = map[schema.GroupVersionKind]schema.GroupVersionKind{
+	{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}: {Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
+	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}: {Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"},
+	{Version: "v1", Kind: "Event"}:                                         {Group: "events.k8s.io", Version: "v1", Kind: "Event"},
+	{Group: "events.k8s.io", Version: "v1", Kind: "Event"}:                 {Version: "v1", Kind: "Event"},
+}
+
+// through converts to the server's internal version and from there to a version. Kinds without an internal version stay.
+func through(scheme *runtime.Scheme, from, to schema.GroupVersionKind, object runtime.Object) runtime.Object {
+	middle := schema.GroupVersionKind{Group: from.Group, Version: runtime.APIVersionInternal, Kind: from.Kind}
+	if from.Kind == "Event" {
+		middle.Group = "" // both groups share one internal type
+	}
+	internal, err := scheme.New(middle)
 	if err != nil {
 		return object
 	}
-	external, err := scheme.ConvertToVersion(internal, gvk.GroupVersion())
+	if err := scheme.Convert(object, internal, nil); err != nil {
+		log.Fatal(err)
+	}
+	external, err := scheme.New(to)
 	if err != nil {
+		log.Fatal(err)
+	}
+	if err := scheme.Convert(internal, external, nil); err != nil {
 		log.Fatal(err)
 	}
 	return external
@@ -100,6 +124,7 @@ func throughInternal(scheme *runtime.Scheme, gvk schema.GroupVersionKind, object
 func throughStorage(scheme *runtime.Scheme, gvk schema.GroupVersionKind, object runtime.Object) runtime.Object {
 	var stored bytes.Buffer
 	storage := protobuf.NewRawSerializer(scheme, scheme)
+	object.GetObjectKind().SetGroupVersionKind(gvk)
 	if gvk.Group == "apiextensions.k8s.io" || storage.Encode(object, &stored) != nil {
 		return object
 	}

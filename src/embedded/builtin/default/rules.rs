@@ -7,6 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use super::{Rule, image, pod};
 use crate::{
     embedded::{
+        convert,
         schema::Schema,
         value::{Map, Value, intern},
     },
@@ -40,7 +41,7 @@ pub fn of(schema: &Schema) -> Option<Rule> {
         "apps.v1.DeploymentStrategy" => deployment_strategy,
         "apps.v1.StatefulSetSpec" => stateful_set_spec,
         "apps.v1.StatefulSetUpdateStrategy" => stateful_set_strategy,
-        "autoscaling.v1.HorizontalPodAutoscaler" => cpu_autoscaler,
+        "autoscaling.v1.HorizontalPodAutoscaler" => convert::settle_autoscaler,
         "autoscaling.v2.HorizontalPodAutoscalerBehavior" => scaling_behavior,
         "batch.v1.Job" => job,
         "networking.v1.NetworkPolicySpec" => network_policy_spec,
@@ -365,14 +366,6 @@ fn daemon_set(set: &mut Map) {
             metadata.insert(intern("annotations"), annotations);
         }
     });
-}
-
-/// Without any metric, an autoscaler aims at 80 % of the CPU.
-fn cpu_autoscaler(autoscaler: &mut Map) {
-    let annotations = autoscaler.get("metadata").and_then(|metadata| metadata.get("annotations"));
-    if annotations.is_none_or(|annotations| annotations.get("autoscaling.alpha.kubernetes.io/metrics").is_none()) {
-        within(autoscaler, "spec", |spec| default_to(spec, "targetCPUUtilizationPercentage", 80));
-    }
 }
 
 /// Claim templates are shown with the version and kind of a claim.

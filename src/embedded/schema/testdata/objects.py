@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Makes random objects of the built-in kinds, one per line, from facts/kinds.txt: objects.py SEED COUNT plain|wrong
+"""Makes random objects of the built-in kinds, one per line, from facts/kinds.txt: objects.py SEED COUNT plain|wrong|twins
 
 Feed them to the real types and keep the answers:
   objects.py 1 200 wrong | facts -ask decode  > src/embedded/schema/testdata/typed.jsonl
   objects.py 2 200 plain | facts -ask default > src/embedded/builtin/testdata/default.jsonl
+  objects.py 4 80 twins  | facts -ask convert > src/embedded/testdata/convert.jsonl
 (facts is the program in tests/control-plane/facts.) Keys are sorted, so that the first problem in the text is the first
 one a walk over a sorted tree meets. "wrong" sprinkles unknown fields and values of the wrong type; "plain" leaves out
-status and the kinds whose defaults are not only defaults (CRDs) or depend on the time (ResourceSlices).
+status and the kinds whose defaults are not only defaults (CRDs) or depend on the time (ResourceSlices); "twins" makes
+only kinds that are served at two versions.
 """
 import json
 import os
@@ -95,6 +97,8 @@ seed, count, mode = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 maker = Maker(seed, mode == "wrong")
 if mode == "plain":
     kinds = [kind for kind in kinds if kind[1] not in ("CustomResourceDefinition", "ResourceSlice")]
+if mode == "twins":
+    kinds = [kind for kind in kinds if kind[1] in ("HorizontalPodAutoscaler", "Event")]
 for i in range(count):
     version, kind, name = kinds[i % len(kinds)]
     made = maker.struct(name, 0)
