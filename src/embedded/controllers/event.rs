@@ -175,23 +175,23 @@ impl Recorder {
         message: &str,
         now: Timestamp,
     ) -> Value {
-        let text = |path: &[&str]| about.value.str_at(path).unwrap_or_default().to_owned();
+        let text = |path: &[&str]| about.value.at(path).cloned().unwrap_or_else(|| "".into());
         let time = rfc3339(now);
         let namespace = match about.namespace() {
             none if none.is_empty() => "default".into(),
             namespace => namespace,
         };
-        let mut event = crate::value!({
-            "apiVersion": "v1", "kind": "Event",
-            "metadata": {"name": self.name(about, now), "namespace": namespace.as_str()},
-            "involvedObject": {
-                "apiVersion": text(&["apiVersion"]), "kind": text(&["kind"]), "name": about.name().as_str(),
-                "uid": about.uid().as_str(), "resourceVersion": text(&["metadata", "resourceVersion"]),
+        let mut event = map! {
+            "apiVersion": "v1", "count": 1, "eventTime": Value::Null, "firstTimestamp": &time,
+            "involvedObject": map! {
+                "apiVersion": text(&["apiVersion"]), "kind": text(&["kind"]), "name": about.name(),
+                "resourceVersion": text(&["metadata", "resourceVersion"]), "uid": about.uid(),
             },
-            "type": kind, "reason": reason, "message": message, "source": {"component": source.component},
-            "firstTimestamp": time.as_str(), "lastTimestamp": time.as_str(), "count": 1, "eventTime": null,
-            "reportingComponent": source.component, "reportingInstance": source.host,
-        });
+            "kind": "Event", "lastTimestamp": &time, "message": message,
+            "metadata": map! {"name": self.name(about, now), "namespace": namespace},
+            "reason": reason, "reportingComponent": source.component, "reportingInstance": source.host,
+            "source": map! {"component": source.component}, "type": kind,
+        };
         if !about.namespace().is_empty() {
             event.set_at(&["involvedObject", "namespace"], about.namespace());
         }

@@ -290,9 +290,9 @@ impl Hands<'_> {
 
     /// Deletes this very object with these options.
     pub fn delete_with(&mut self, resource: &Resource, object: &Object, options: Options) -> Result<(), Status> {
-        let body = crate::value!({
-            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": object.uid().as_str()},
-        });
+        let body = map! {
+            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": map! {"uid": object.uid()},
+        };
         let mut request = self.request(Verb::Delete, resource, object.namespace(), object.name(), Some(body));
         request.options = options;
         self.send(request).map(drop)
@@ -325,7 +325,7 @@ impl Hands<'_> {
     ) -> Result<(), Status> {
         let mut patch = Value::object();
         patch.set_at(&["metadata", "uid"], object.uid());
-        let gone = crate::value!({"$patch": "delete", "uid": owner.uid().as_str()});
+        let gone = map! {"$patch": "delete", "uid": owner.uid()};
         patch.set_at(&["metadata", "ownerReferences"], Value::list([gone]));
         if !finalizers.is_empty() {
             let list = Value::list(finalizers.iter().map(|f| Value::from(*f)));

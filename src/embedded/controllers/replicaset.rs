@@ -412,12 +412,11 @@ fn pod_name_prefix(owner: &str) -> String {
 
 /// The owner reference of what an object controls.
 pub fn controller_reference(owner: &Object) -> Value {
-    crate::value!({
-        "apiVersion": owner.value.str_at(&["apiVersion"]).unwrap_or_default(),
-        "kind": owner.value.str_at(&["kind"]).unwrap_or_default(),
-        "name": owner.name().as_str(), "uid": owner.uid().as_str(),
-        "controller": true, "blockOwnerDeletion": true,
-    })
+    let text = |field| owner.value.get(field).cloned().unwrap_or_default();
+    map! {
+        "apiVersion": text("apiVersion"), "blockOwnerDeletion": true, "controller": true, "kind": text("kind"),
+        "name": owner.name(), "uid": owner.uid(),
+    }
 }
 
 /// The time `seconds` after `time`.

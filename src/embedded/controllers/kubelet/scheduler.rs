@@ -35,11 +35,11 @@ pub fn sync(hands: &mut Hands, settings: &Settings, pod: &Arc<Object>) -> Next {
 
 fn bind(hands: &mut Hands, pod: &Arc<Object>, node: &str) -> Next {
     let (name, namespace) = (pod.name(), pod.namespace());
-    let body = crate::value!({
+    let body = map! {
         "apiVersion": "v1", "kind": "Binding",
-        "metadata": {"name": name.as_str(), "namespace": namespace.as_str(), "uid": pod.uid().as_str()},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-    });
+        "metadata": map! {"name": &name, "namespace": &namespace, "uid": pod.uid()},
+        "target": map! {"apiVersion": "v1", "kind": "Node", "name": node},
+    };
     match hands.post(&PODS, &Key::of(pod), "binding", body) {
         Ok(()) => {
             let message = format!("Successfully assigned {namespace}/{name} to {node}");

@@ -121,10 +121,11 @@ fn add(time: Timestamp, by: SignedDuration) -> Timestamp {
 }
 
 fn base(pod: &Value, place: &Place, phase: &str, conditions: Vec<Value>) -> Value {
-    let mut status = crate::value!({
-        "phase": phase, "podIP": place.ip.as_str(), "podIPs": [{"ip": place.ip.as_str()}],
-        "hostIP": place.host_ip.as_str(), "hostIPs": [{"ip": place.host_ip.as_str()}],
-    });
+    let list = |ip: &Text| Value::list([map! {"ip": ip}]);
+    let mut status = map! {
+        "hostIP": &place.host_ip, "hostIPs": list(&place.host_ip), "phase": phase, "podIP": &place.ip,
+        "podIPs": list(&place.ip),
+    };
     if pod.at(&["status", "startTime"]).is_none() {
         status.set_at(&["startTime"], rfc3339(place.started));
     }
@@ -199,15 +200,16 @@ fn container_status(
     let time = |at: SignedDuration| rfc3339(add(begin, at));
     let id = format!("fake://{}/{name}/{}", pod.str_at(&["metadata", "uid"]).unwrap_or_default(), moment.restarts);
     let terminated = |from, to, code: i64| {
-        crate::value!({"terminated": {
-            "exitCode": code, "reason": if code == 0 { "Completed" } else { "Error" },
-            "startedAt": time(from).as_str(), "finishedAt": time(to).as_str(), "containerID": id.as_str()}})
+        map! {"terminated": map! {
+            "containerID": id.as_str(), "exitCode": code, "finishedAt": time(to),
+            "reason": if code == 0 { "Completed" } else { "Error" }, "startedAt": time(from),
+        }}
     };
     let mut last = before.and_then(|status| status.get("lastState")).cloned().unwrap_or_else(Value::object);
     let state = match moment.state {
         State::NoImage => crate::value!({"waiting": {
             "reason": "ImagePullBackOff", "message": format!("Back-off pulling image {}", go_quoted(image))}}),
-        State::Running(from) => crate::value!({"running": {"startedAt": time(from).as_str()}}),
+        State::Running(from) => map! {"running": map! {"startedAt": time(from)}},
         State::BackOff { from, to, code, wait } => {
             last = terminated(from, to, code);
             let message =
@@ -217,10 +219,10 @@ fn container_status(
         State::Ended { from, to, code } => terminated(from, to, code),
     };
     let running = matches!(moment.state, State::Running(_));
-    let mut status = crate::value!({
-        "name": name, "image": image, "ready": moment.ready, "restartCount": moment.restarts, "started": running,
-        "imageID": if moment.state == State::NoImage { "" } else { image },
-    });
+    let mut status = map! {
+        "image": image, "imageID": if moment.state == State::NoImage { "" } else { image }, "name": name,
+        "ready": moment.ready, "restartCount": moment.restarts, "started": running,
+    };
     if moment.state != State::NoImage {
         status.set_at(&["containerID"], id.as_str());
     }
@@ -320,15 +322,12 @@ impl Verdict {
         let status = if self.holds { "True" } else { "False" };
         let old = ask::condition(pod, kind).filter(|old| old.str_at(&["status"]) == Some(status));
         let since = old.and_then(|old| old.str_at(&["lastTransitionTime"])).map_or_else(|| rfc3339(now), Text::from);
-        let mut condition = crate::value!({
-            "type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since.as_str(),
-            "observedGeneration": generation(pod),
-        });
         // A patch merges conditions by type, so that what no longer holds must be taken away by name.
         let text = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
-        condition.set_at(&["reason"], text(self.reason));
-        condition.set_at(&["message"], text(&self.message));
-        condition
+        map! {
+            "lastProbeTime": Value::Null, "lastTransitionTime": since, "message": text(&self.message),
+            "observedGeneration": generation(pod), "reason": text(self.reason), "status": status, "type": kind,
+        }
     }
 }
 
