@@ -111,7 +111,7 @@ impl Store {
             if let Some((budget, status)) = change {
                 self.note_eviction(&budget, status)?;
             }
-            self.mark_disrupted(&pod);
+            self.mark_disrupted(resource, &pod);
         }
         if options.at(&["preconditions", "uid"]).is_none() {
             options.set_at(&["preconditions", "uid"], pod.uid());
@@ -142,27 +142,18 @@ impl Store {
     }
 
     /// Says on the pod why it goes.
-    fn mark_disrupted(&mut self, pod: &Object) {
+    fn mark_disrupted(&mut self, resource: &Resource, pod: &Arc<Object>) {
         let mut conditions = pod.value.list_at(&["status", "conditions"]).to_vec();
         conditions.retain(|condition| condition.str_at(&["type"]) != Some("DisruptionTarget"));
         conditions.push(crate::value!({
-            "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "lastProbeTime": null,
             "message": "Eviction API: evicting", "lastTransitionTime": rfc3339(self.now()).as_str(),
         }));
         let mut value = pod.value.clone();
         value.set_at(&["status", "conditions"], conditions);
-        let request = Request {
-            verb: Verb::Update,
-            version: "v1".into(),
-            resource: "pods".into(),
-            namespace: pod.namespace(),
-            name: pod.name(),
-            subresource: "status".into(),
-            body: Some(value),
-            agent: "kube-apiserver".into(),
-            ..Request::default()
-        };
-        let _ = self.apply(request);
+        // As a binding, it is the server's own doing and nobody's field.
+        let managers = pod.managers.clone();
+        self.commit(resource, Some(pod.clone()), Some(Object { value, managers }));
     }
 
     fn bind(&mut self, resource: &Resource, kind: &Arc<Kind>, request: &Request) -> Outcome {
