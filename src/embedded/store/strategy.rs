@@ -109,6 +109,9 @@ pub(super) fn convert(kind: &Kind, value: &Value) -> Value {
 pub(super) fn refresh(kind: &Kind, value: &Value) -> Value {
     let mut value = value.clone();
     if kind.custom().is_none() {
+        return value;
+    }
+    if kind.custom().is_none() {
         return value; // the types of built-in kinds do not change, and their nulls are not to be pruned
     }
     prune::prune(&kind.schema, &mut value);
