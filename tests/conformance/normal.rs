@@ -43,6 +43,7 @@ struct Names<'a> {
     uids: BTreeMap<String, String>,
     versions: BTreeMap<u64, String>,
     made_up: BTreeMap<String, String>,
+    hashes: BTreeMap<String, String>,
     /// What names the story asks to be made up, to recognise those of objects that never came to be.
     prefixes: Vec<Regex>,
     addresses: BTreeMap<String, String>,
@@ -62,6 +63,7 @@ impl Default for Names<'_> {
             uids: BTreeMap::new(),
             versions: BTreeMap::new(),
             made_up: BTreeMap::new(),
+            hashes: BTreeMap::new(),
             addresses: BTreeMap::new(),
             future: BTreeMap::new(),
         }
@@ -138,6 +140,7 @@ impl Names<'_> {
                         versions.insert(version);
                     }
                     self.learn_name(metadata);
+                    self.learn_hash(metadata);
                 }
                 fields.values().for_each(|field| self.learn(field, bookmark, versions));
             }
@@ -154,6 +157,13 @@ impl Names<'_> {
         let known = self.made_up.values().filter(|made| made.contains(&format!("{{{}", self.step))).count();
         let mark = if known == 0 { String::new() } else { format!(".{}", known + 1) };
         self.made_up.insert(name.into(), format!("{prefix}{{{}{mark}}}", self.step));
+    }
+
+    /// The hash of a pod template is a checksum of Go's memory layout: only that it is the same everywhere counts.
+    fn learn_hash(&mut self, metadata: &Value) {
+        let Some(hash) = metadata.pointer("/labels/pod-template-hash").and_then(Value::as_str) else { return };
+        let count = self.hashes.len();
+        self.hashes.entry(hash.to_string()).or_insert(format!("{{hash {}}}", count + 1));
     }
 
     fn rewrite(&mut self, value: Value) -> Value {
@@ -242,7 +252,8 @@ impl Names<'_> {
 
     fn text(&mut self, text: &str) -> String {
         let mut text = text.to_string();
-        for (name, mark) in &self.made_up {
+        // Names first: the hash they carry is marked in what they become.
+        for (name, mark) in self.made_up.iter().chain(&self.hashes) {
             if text.contains(name.as_str()) {
                 text = text.replace(name.as_str(), mark);
             }
@@ -434,6 +445,16 @@ mod tests {
         check(
             &[json!({"uid": uid}), json!({"message": format!("not {uid}, sorry")})],
             &[json!({"uid": "uid1"}), json!({"message": "not uid1, sorry"})],
+        );
+    }
+
+    #[test]
+    fn hashes_are_marked_within_names() {
+        let labels = json!({"pod-template-hash": "x7f5"});
+        check(
+            &[json!({"metadata": {"generateName": "web-x7f5-", "name": "web-x7f5-abcde", "labels": labels}})],
+            &[json!({"metadata": {"generateName": "web-{hash 1}-", "name": "web-{hash 1}-{1}",
+                                  "labels": {"pod-template-hash": "{hash 1}"}}})],
         );
     }
 
