@@ -103,6 +103,30 @@ pub fn apply(
     scope.apply(live, patch, owners, who, force)
 }
 
+/// 500: what an apply made of an object is none of its kind. `message` is why it cannot be decoded.
+pub fn undecodable(kind: &Kind, patch: &Value, message: &str) -> Status {
+    let meta = |key| patch.str_at(&["metadata", key]).unwrap_or_default();
+    let what = format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind);
+    // Upstream takes another way here than from JSON, with other words for the same problems.
+    let why = match message.strip_prefix("json: cannot unmarshal ").and_then(|text| text.split_once(" into Go ")) {
+        Some((found, goal)) => {
+            let goal = goal.rsplit_once(" of type ").map_or(goal, |(_, goal)| goal);
+            match found.strip_prefix("number ") {
+                Some(_) => format!("cannot convert float64 to {goal}"),
+                None => format!("json: cannot unmarshal {found} into Go value of type {goal}"),
+            }
+        }
+        None if message.starts_with("illegal base64") => format!("error decoding from json: {message}"),
+        None => message.to_owned(),
+    };
+    let (namespace, name) = (meta("namespace"), meta("name"));
+    let message = format!(
+        "failed to convert new object ({namespace}/{name}; {what}) to proper version: unable to convert unstructured object \
+         to {what}: {why}"
+    );
+    Status::new(500, Reason::Unknown, message)
+}
+
 /// Whether a client asks for managedFields to be forgotten.
 fn is_reset(sent: &Value) -> bool {
     let blank = |value: &Value| value.is_null() || *value == "";
@@ -418,4 +442,44 @@ fn conflict(mut conflicts: Conflicts) -> Status {
     let mut status = Status::new(409, Reason::Conflict, message);
     status.details = Some(Box::new(Details { causes, ..Details::default() }));
     status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        embedded::{facts, schema::typed},
+        value,
+    };
+
+    #[test]
+    fn what_cannot_be_decoded_is_refused_in_the_words_of_the_unstructured_decoder() {
+        let deployment = facts::kind("apps", "v1", "Deployment").unwrap();
+        let secret = facts::kind("", "v1", "Secret").unwrap();
+        let cpu =
+            |cpu| value!({"spec": {"template": {"spec": {"containers": [{"resources": {"limits": {"cpu": cpu}}}]}}}});
+        let quantity = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+        let rows = [
+            (
+                deployment,
+                value!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": {"a": 1}}}}}),
+                "json: cannot unmarshal object into Go value of type int32",
+            ),
+            (deployment, value!({"spec": {"replicas": 1.5}}), "cannot convert float64 to int32"),
+            (deployment, cpu("x"), quantity),
+            (secret, value!({"data": {"a": "!"}}), "error decoding from json: illegal base64 data at input byte 0"),
+        ];
+        for (kind, object, why) in rows {
+            let message = typed::decode(kind, &kind.schema, &object).map(|_| ()).unwrap_err();
+            let patch = value!({"metadata": {"name": "d"}});
+            let what = format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind);
+            assert_eq!(
+                undecodable(kind, &patch, &message).message,
+                format!(
+                    "failed to convert new object (/d; {what}) to proper version: unable to convert unstructured object to \
+                     {what}: {why}"
+                )
+            );
+        }
+    }
 }

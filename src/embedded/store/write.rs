@@ -118,23 +118,22 @@ impl Store {
         request: &Request,
     ) -> Outcome {
         patch::check(PatchType::Apply, body)?;
-        let mut config = body.clone();
-        self.check_applied(kind, &mut config, request)?;
         if found.is_none() && !request.subresource.is_empty() {
             return Err(not_found(kind, &request.name));
         }
         let live = found.as_ref().map(|old| present(kind, old));
         let who = self.who(request);
         let force = request.options.force.unwrap_or(false);
-        let (merged, managers) = apply::apply(kind, live.as_deref(), &config, &who, force)?;
+        let (merged, managers) = apply::apply(kind, live.as_deref(), body, &who, force)?;
         let decoded = strategy::decode(kind, &merged, live.as_deref().map(|live| &live.value), &[])
-            .map_err(|message| cannot_handle(kind, &message))?;
+            .map_err(|message| apply::undecodable(kind, body, &message))?;
         let mut strict = decoded.strict;
         strict.extend(request.duplicates.iter().map(|path| format!("duplicate field {path:?}")));
         let warnings = strategy::judge(strict, request.options.field_validation)
             .map_err(|message| cannot_handle(kind, &message))?;
         let mut value = decoded.value;
         place_in_namespace(kind, &mut value, &request.namespace)?;
+        check_name(&value, request)?;
         strategy::default(kind, &mut value, live.as_deref().map(|live| &live.value));
         let (code, object) = match (found, live) {
             (Some(old), Some(live)) => (200, self.replace(resource, kind, old, &live, value, managers, request)?),
@@ -199,27 +198,6 @@ impl Store {
         Some(format!(
             "no kind {name:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
         ))
-    }
-
-    /// An applied configuration must name what it is applied to.
-    fn check_applied(&self, kind: &Kind, config: &mut Value, request: &Request) -> Result<(), Status> {
-        let (said, name) =
-            (config.str_at(&["apiVersion"]).unwrap_or_default(), config.str_at(&["kind"]).unwrap_or_default());
-        if !kind.has_api_version(said) {
-            if said.is_empty() || self.registry.find_kind(said, name).is_none() {
-                let (group, version) = said.rsplit_once('/').unwrap_or(("", said));
-                return Err(Status::bad_request(format!("invalid object type: {group}/{version}, Kind={name}")));
-            }
-            return Err(Status::bad_request(format!(
-                "Incorrect version specified in apply patch. Specified patch version: {said}, expected: {}",
-                kind.api_version()
-            )));
-        }
-        if config.at(&["metadata", "managedFields"]).is_some_and(|fields| !fields.is_null()) {
-            return Err(Status::bad_request("metadata.managedFields must be nil"));
-        }
-        check_name(config, request)?;
-        place_in_namespace(kind, &mut config.clone(), &request.namespace)
     }
 
     fn who(&self, request: &Request) -> Who {
