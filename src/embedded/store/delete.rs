@@ -89,6 +89,11 @@ impl Store {
         Ok(response)
     }
 
+    /// Whether this deletion would be refused.
+    pub(super) fn check_delete(&self, kind: &Kind, object: &Object, request: &Request) -> Result<(), Status> {
+        check_preconditions(kind, object, &DeleteOptions::of(request)?)
+    }
+
     pub(super) fn delete_collection(&mut self, resource: &Resource, kind: &Arc<Kind>, request: &Request) -> Outcome {
         let options = DeleteOptions::of(request)?;
         let list = Request { verb: Verb::List, body: None, ..request.clone() };

@@ -104,6 +104,14 @@ impl Store {
         let pod = self.parent(resource, kind, request)?;
         let mut options = body.get("deleteOptions").cloned().unwrap_or_else(Value::object);
         let dry_run = request.options.dry_run || options.list_at(&["dryRun"]).iter().any(|run| *run == "All");
+        if options.at(&["preconditions", "uid"]).is_none() {
+            options.set_at(&["preconditions", "uid"], pod.uid());
+        }
+        options.remove_at(&["preconditions", "resourceVersion"]);
+        let delete =
+            Request { verb: Verb::Delete, subresource: Text::new(), body: Some(options), ..request.clone() };
+        // Before anything is written: a refused eviction costs no budget.
+        self.check_delete(kind, &pod, &delete)?;
         let budgets: Vec<Arc<Object>> =
             self.list("policy", "poddisruptionbudgets", &request.namespace).cloned().collect();
         let change = pdb::may_evict(&pod, &budgets, self.now())?;
@@ -113,11 +121,6 @@ impl Store {
             }
             self.mark_disrupted(resource, &pod);
         }
-        if options.at(&["preconditions", "uid"]).is_none() {
-            options.set_at(&["preconditions", "uid"], pod.uid());
-        }
-        options.remove_at(&["preconditions", "resourceVersion"]);
-        let delete = Request { verb: Verb::Delete, subresource: Text::new(), body: Some(options), ..request.clone() };
         self.delete(resource, kind, &delete)?;
         Ok(created())
     }
