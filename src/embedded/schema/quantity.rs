@@ -80,7 +80,7 @@ impl Quantity {
             }
             // As the real one estimates whether the product fits.
             Format::Binary => {
-                fraction.is_empty() && 15 - whole.len().max(1) as i32 - (exponent as f32 * 3.0 / 10.0) as i32 - 1 >= 0
+                fraction.is_empty() && whole.len().max(1) as i32 + (exponent as f32 * 3.0 / 10.0) as i32 <= 14
             }
         };
         if fast {

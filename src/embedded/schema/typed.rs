@@ -306,7 +306,8 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    fn new(&mut self) -> &mut Vec<(Text, Value)> {
+    /// What is copied so far; from now on everything is.
+    fn copied(&mut self) -> &mut Vec<(Text, Value)> {
         let (map, taken) = (self.map, self.taken);
         self.new.get_or_insert_with(|| {
             let mut copy = Vec::with_capacity(map.len() + 2);
@@ -323,12 +324,12 @@ impl Copy<'_> {
     }
 
     fn replace(&mut self, key: &Text, value: Value) {
-        self.new().push((key.clone(), value));
+        self.copied().push((key.clone(), value));
         self.taken += 1;
     }
 
     fn skip(&mut self) {
-        self.new();
+        self.copied();
         self.taken += 1;
     }
 
@@ -339,7 +340,7 @@ impl Copy<'_> {
             Empty::Show => zero(&field.schema),
             Empty::Null => Value::Null,
         };
-        self.new().push((name.clone(), value));
+        self.copied().push((name.clone(), value));
     }
 
     fn finish(self) -> Option<Value> {

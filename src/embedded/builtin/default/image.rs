@@ -7,7 +7,7 @@ use regex::Regex;
 /// `Always` for an image whose tag is `latest` or left out, `IfNotPresent` for any other, and for what is no reference.
 pub fn pull_policy(image: &str) -> &'static str {
     match tag(image) {
-        Some(tag) if tag == "latest" => "Always",
+        Some("latest") => "Always",
         _ => "IfNotPresent",
     }
 }

@@ -122,12 +122,12 @@ fn pod_spec(spec: &mut Map) {
         "" => text(spec, "serviceAccount"),
         name => name,
     };
-    if !name.is_empty() && !(text(spec, "serviceAccount") == name && text(spec, "serviceAccountName") == name) {
+    let settled = ["serviceAccount", "serviceAccountName"].iter().all(|field| text(spec, field) == name);
+    if !settled {
         let name = intern(name);
         spec.insert(intern("serviceAccount"), &name);
         spec.insert(intern("serviceAccountName"), &name);
     }
-    // An unset security context is defaulted to an empty one, so it is always there to hold what the host shares.
 }
 
 /// Init containers were annotations once.
