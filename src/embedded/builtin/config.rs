@@ -133,6 +133,26 @@ fn docker_config(data: &Field, key: &str) {
     }
 }
 
+/// Where Go's scanner stops in a text that begins with this character and is no JSON.
+fn misread(text: &[u8], first: u8) -> String {
+    let literals = ["null", "true", "false"];
+    let Some(literal) = literals.into_iter().find(|literal| literal.as_bytes()[0] == first) else {
+        return format!("invalid character {:?} looking for beginning of value", char::from(first));
+    };
+    // At the end of the text the scanner reads a space.
+    let found = text.iter().copied().chain(std::iter::repeat(b' '));
+    match found.zip(literal.bytes()).find(|(found, expected)| found != expected) {
+        Some((found, expected)) => {
+            let (found, expected) = (char::from(found), char::from(expected));
+            format!("invalid character {found:?} in literal {literal} (expecting {expected:?})")
+        }
+        None => {
+            let next = text.get(literal.len()).copied().map_or(' ', char::from);
+            format!("invalid character {next:?} after top-level value")
+        }
+    }
+}
+
 /// What Go says of a text that is no JSON object.
 fn not_an_object(bytes: &[u8]) -> Option<String> {
     let first = bytes.iter().find(|b| !b.is_ascii_whitespace());
@@ -149,8 +169,6 @@ fn not_an_object(bytes: &[u8]) -> Option<String> {
         }
         (None, Err(_)) => Some("unexpected end of JSON input".into()),
         (Some(b'{' | b'[' | b'"'), Err(error)) if error.is_eof() => Some("unexpected end of JSON input".into()),
-        (Some(first), Err(_)) => {
-            Some(format!("invalid character {:?} looking for beginning of value", char::from(*first)))
-        }
+        (Some(first), Err(_)) => Some(misread(bytes.trim_ascii_start(), *first)),
     }
 }

@@ -603,4 +603,10 @@ fn time_zone(at: &Field) {
     if at.text().eq_ignore_ascii_case("Local") {
         at.invalid("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
     }
+    if at.text() != "Local" && !ZONES.lines().any(|zone| zone == at.text()) {
+        at.invalid(format!("unknown time zone {}", at.text()));
+    }
 }
+
+/// The names of the IANA time zone database, as Go carries it.
+const ZONES: &str = include_str!("zones.txt");

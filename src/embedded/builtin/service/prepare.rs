@@ -185,10 +185,8 @@ fn choose_ip(service: &mut Value, context: &Context<'_>) -> Result<(), Status> {
         };
         let why = match context.addresses.ask_ip(ip) {
             Ok(()) => return Ok(()),
-            Err(Refusal::Taken) => "provided IP is already allocated".to_owned(),
-            Err(Refusal::OutOfRange) => {
-                format!("the provided IP ({ip}) is not in the valid range. The range of valid IPs is 10.96.0.0/16")
-            }
+            Err(Refusal::Taken) => "provided IP is already allocated",
+            Err(Refusal::OutOfRange) => "the provided network does not match the current range",
         };
         let ips = service.list_at(&CLUSTER_IPS).to_vec();
         let problem = FieldError::invalid("spec.clusterIPs", ips, format!("failed to allocate IP {wanted}: {why}"));
