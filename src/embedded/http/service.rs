@@ -192,6 +192,10 @@ impl Front {
             Err(Objection::IfFound(status)) => return Err(self.missing(target).unwrap_or(status)),
         };
         let include = call.query.first("includeObject");
+        if matches!(form.view, accept::View::Table(_)) {
+            // Refused before anything is written.
+            Include::parse(include)?;
+        }
         if watch {
             return self.watch(&request, form, include);
         }
