@@ -89,3 +89,30 @@ fn map_filled(schema: &Schema, map: &Map, old: Option<&Map>) -> Option<Value> {
     }
     result.map(Value::Map)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        embedded::schema::{crd, prune::prune},
+        value,
+    };
+
+    #[test]
+    fn an_object_that_needs_nothing_is_not_copied() {
+        let schema = crd::resource(
+            &value!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+                "replicas": {"type": "integer", "default": 1},
+                "items": {"type": "array", "items": {"type": "object", "properties": {"on": {"type": "boolean", "default": true}}}},
+            }}}}),
+        );
+        let mut object = value!({"spec": {"items": [{}, {"on": false}], "unknown": 1}});
+        assert_eq!(prune(&schema, &mut object), ["spec.unknown"]);
+        fill(&schema, &mut object);
+        assert_eq!(object, value!({"spec": {"replicas": 1, "items": [{"on": true}, {"on": false}]}}));
+        let before = object.clone();
+        assert!(prune(&schema, &mut object).is_empty());
+        fill(&schema, &mut object);
+        assert!(object.is(&before));
+    }
+}

@@ -237,3 +237,120 @@ fn definitions_fare_as_on_the_real_server() {
     }
     assert!(misses.is_empty(), "{} of {cases} cases differ\n{}", misses.len(), misses.join("\n"));
 }
+
+mod hostile {
+    //! Nothing a client can send makes this module panic.
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// JSON that is a schema here and there.
+    fn json() -> impl Strategy<Value = Value> {
+        let words = prop::sample::select(vec![
+            "object",
+            "array",
+            "string",
+            "integer",
+            "set",
+            "map",
+            "atomic",
+            "(",
+            "^a",
+            "date",
+            "self.x > 1",
+            "self",
+            "",
+            "x",
+            ".spec.x",
+            "v1",
+            "Namespaced",
+            "schema.test",
+            "things",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::Bool),
+            any::<i64>().prop_map(Value::Int),
+            any::<f64>().prop_filter("JSON knows no such number", |f| f.is_finite()).prop_map(Value::Float),
+            words.prop_map(Value::from),
+        ];
+        let keys = prop::sample::select(vec![
+            "type",
+            "properties",
+            "items",
+            "additionalProperties",
+            "default",
+            "enum",
+            "required",
+            "allOf",
+            "anyOf",
+            "oneOf",
+            "not",
+            "pattern",
+            "format",
+            "minimum",
+            "maxLength",
+            "multipleOf",
+            "nullable",
+            "x-kubernetes-list-type",
+            "x-kubernetes-list-map-keys",
+            "x-kubernetes-map-type",
+            "x-kubernetes-int-or-string",
+            "x-kubernetes-preserve-unknown-fields",
+            "x-kubernetes-embedded-resource",
+            "x-kubernetes-validations",
+            "rule",
+            "spec",
+            "metadata",
+            "x",
+            "names",
+            "plural",
+            "versions",
+            "schema",
+            "openAPIV3Schema",
+            "group",
+            "scope",
+            "served",
+            "storage",
+            "name",
+            "subresources",
+            "selectableFields",
+            "jsonPath",
+            "conversion",
+            "status",
+        ]);
+        leaf.prop_recursive(5, 60, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::list),
+                prop::collection::vec((keys.clone(), inner), 0..6)
+                    .prop_map(|fields| Value::Map(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_definition_and_object_get_an_answer(schema in json(), object in json(), old in json()) {
+            let mut crd = crate::value!({"metadata": {"name": "things.schema.test"}, "spec": {
+                "group": "schema.test", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            }});
+            let mut version = crate::value!({"name": "v1", "served": true, "storage": true});
+            version.set_at(&["schema", "openAPIV3Schema"], schema);
+            crd.set_at(&["spec", "versions"], Value::list([version]));
+            let _ = define(&crd, None);
+            let kind = kind_of(&crd);
+            let _ = write(&kind, &object, None, "");
+            let _ = write(&kind, &object, Some(&old), "");
+            let _ = write(&kind, &object, Some(&old), "status");
+        }
+
+        #[test]
+        fn any_json_may_be_sent_as_a_definition(crd in json(), old in json()) {
+            let mut filled = crd.clone();
+            crd::default(&mut filled);
+            let _ = (crd::validate(&filled, None), crd::validate(&filled, Some(&old)), crd::kinds(&filled));
+            let _ = crd::settle(&filled, [&old], &"now".into());
+        }
+    }
+}

@@ -699,3 +699,34 @@ fn is_choice(value: &Value, choice: &Value) -> bool {
         _ => value == choice,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{embedded::schema::crd, value};
+
+    fn schema() -> Schema {
+        crd::resource(&value!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "open": {"type": "object", "required": ["x"], "x-kubernetes-preserve-unknown-fields": true,
+                "properties": {"x": {"type": "integer"}}},
+            "closed": {"type": "object", "required": ["x"], "properties": {"x": {"type": "integer"}}},
+            "note": {"type": "string"},
+        }}}}))
+    }
+
+    #[track_caller]
+    fn check(old: Value, expected: &[&str]) {
+        // The part that is wrong is shared with the old object, as after a patch of something else.
+        let mut new = old.clone();
+        new.set_at(&["spec", "note"], "new");
+        let problems = openapi(&schema(), &new, Some(&old), None);
+        assert_eq!(problems.iter().map(FieldError::to_string).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_did_not_change_is_tolerated_unless_upstream_cannot_tell() {
+        check(value!({"spec": {"closed": {}}}), &[]);
+        check(value!({"spec": {"open": {}}}), &[]);
+        check(value!({"spec": {"open": {"unknown": 1}}}), &["spec.open.x: Required value"]);
+    }
+}

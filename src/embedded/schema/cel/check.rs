@@ -201,8 +201,8 @@ impl<'a> Checker<'a> {
             }
             Type::Dyn | Type::Error => Type::Dyn,
             // The libraries' types have no fields.
-            Type::Named(_) => {
-                self.issue(expr.at, format!("undefined field '{field}'"));
+            Type::Named(name) if !name.starts_with("net.") => {
+                self.issue(expr.at, format!("unexpected failed resolution of '{name}'"));
                 Type::Error
             }
             other => {
@@ -310,7 +310,6 @@ impl<'a> Checker<'a> {
             let mut wrong = false;
             for (arg, t) in args.iter().zip(&given) {
                 if !self.assignable(t, &Type::Bool) {
-                    let t = substitute(&self.known, t, true);
                     self.issue(arg.at, format!("expected type 'bool' but found '{t}'"));
                     wrong = true;
                 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::{
     ast::{Expr, Issue, Literal, Node, show},
     check::{Checked, check},
-    cost, format,
+    cost, format, library,
     parse::parse,
-    plan::{Program, prepare},
+    plan::{LIMIT, Meter, Program, constant, prepare},
     types::{Part, Type},
 };
-use crate::embedded::schema::{Schema, formats, regexp};
+use crate::embedded::schema::{Schema, regexp};
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -131,15 +131,7 @@ fn call_literals(
         _ => None,
     };
     let (arg, valid) = match (function, target.is_some()) {
-        ("duration", false) => {
-            let literal = matches!(args.first().map(|arg| &arg.node), Some(Node::Literal(_)));
-            let valid = text(args.first()).map_or(!literal, |text| formats::go_duration(&text).is_some());
-            (args.first(), valid)
-        }
-        ("timestamp", false) => (
-            args.first(),
-            text(args.first()).is_none_or(|text| text.contains('T') && text.parse::<jiff::Timestamp>().is_ok()),
-        ),
+        ("duration" | "timestamp", false) => (args.first(), args.first().is_none_or(|arg| converts(function, arg))),
         ("matches", method) => {
             let pattern = if method { args.first() } else { args.get(1) };
             (pattern, text(pattern).is_none_or(|text| regexp::compile(&text).is_ok()))
@@ -154,16 +146,22 @@ fn call_literals(
     }
 }
 
+/// Whether a literal can be converted so; what is no literal is asked when the rule runs.
+fn converts(function: &str, arg: &Expr) -> bool {
+    let Node::Literal(literal) = &arg.node else { return true };
+    let mut meter = Meter { spent: 0, limit: LIMIT };
+    library::function(function, false).is_none_or(|function| function(&mut meter, &[constant(literal)]).is_ok())
+}
+
 /// Whether a template and the list it is filled with fit, as far as their types tell.
 fn format_literal(expr: &Expr, template: &str, items: &[Expr], checked: &Checked<'_>, issues: &mut Vec<Issue>) {
     let mut at = expr.at;
     let outcome = format::walk(template, items.len(), &mut |part| {
         let format::Part::Clause(clause, i) = part else { return Ok(()) };
-        let item = &items[i];
-        match misfit(clause, &checked.types[item.id]) {
+        match misfit_in(clause, &items[i], checked) {
             None => Ok(()),
-            Some(given) => {
-                at = item.at;
+            Some((place, given)) => {
+                at = place;
                 Err(format!("error during formatting: {}", format::misfit(clause, &given)))
             }
         }
@@ -176,6 +174,20 @@ fn format_literal(expr: &Expr, template: &str, items: &[Expr], checked: &Checked
         }
         Ok(_) => {}
     }
+}
+
+/// Where something stands that cannot go into a clause, and the name of its type. A text takes lists and maps of what it
+/// takes itself.
+fn misfit_in(clause: format::Clause, expr: &Expr, checked: &Checked<'_>) -> Option<(usize, String)> {
+    let inside: Vec<&Expr> = match (clause, &expr.node) {
+        (format::Clause::Text, Node::List { items, .. }) => items.iter().collect(),
+        (format::Clause::Text, Node::Map(entries)) => {
+            entries.iter().flat_map(|entry| [&entry.key, &entry.value]).collect()
+        }
+        _ => Vec::new(),
+    };
+    let deeper = inside.into_iter().find_map(|part| misfit_in(clause, part, checked));
+    deeper.or_else(|| misfit(clause, &checked.types[expr.id]).map(|given| (expr.at, given)))
 }
 
 /// The name of a type that cannot go into a clause.

@@ -15,7 +15,8 @@ use crate::embedded::{
 /// A value of a library.
 #[derive(Debug, Clone)]
 pub(super) enum Opaque {
-    Quantity(Quantity),
+    /// A quantity, and whether it is a sum or difference.
+    Quantity(Quantity, bool),
     Ip(IpAddr),
     Cidr(IpAddr, u8),
     Url(Url),
@@ -27,7 +28,7 @@ impl Opaque {
     /// The name of its type.
     pub fn type_name(&self) -> &'static str {
         match self {
-            Opaque::Quantity(_) => "kubernetes.Quantity",
+            Opaque::Quantity(..) => "kubernetes.Quantity",
             Opaque::Ip(_) => "net.IP",
             Opaque::Cidr(..) => "net.CIDR",
             Opaque::Url(_) => "kubernetes.URL",
@@ -39,7 +40,9 @@ impl Opaque {
     /// Whether both are equal; only like can be compared with like.
     pub fn equal(&self, other: &Opaque) -> Result<bool, Fault> {
         match (self, other) {
-            (Opaque::Quantity(a), Opaque::Quantity(b)) => Ok(order(a, b) == Ordering::Equal),
+            // Upstream cannot compare anything with what it added up itself.
+            (Opaque::Quantity(..), Opaque::Quantity(_, true)) => Err(Fault::Overload),
+            (Opaque::Quantity(a, _), Opaque::Quantity(b, false)) => Ok(order(a, b) == Ordering::Equal),
             (Opaque::Ip(a), Opaque::Ip(b)) => Ok(a == b),
             (Opaque::Cidr(a, n), Opaque::Cidr(b, m)) => Ok(a == b && n == m),
             (Opaque::Url(a), Opaque::Url(b)) => Ok(a.text == b.text),
@@ -83,32 +86,106 @@ pub(super) fn parse_ip(text: &str) -> Result<IpAddr, Fault> {
     }
 }
 
-/// Go's reason, for the common mistakes.
+/// Why a text is no address, in the words of Go's library.
 fn why_no_ip(text: &str) -> String {
-    if text.contains(':') {
-        return format!("unexpected character, want colon (at {})", go_quoted(text));
+    match text.find(['.', ':', '%']).map(|i| text.as_bytes()[i]) {
+        Some(b'.') => why_no_ipv4(text),
+        Some(b':') => why_no_ipv6(text),
+        Some(_) => "missing IPv6 address".to_owned(),
+        None => "unable to parse IP".to_owned(),
     }
-    if !text.contains('.') {
-        return "unable to parse IP".to_owned();
+}
+
+fn at(words: &str, rest: &str) -> String {
+    if rest.is_empty() { words.to_owned() } else { format!("{words} (at {})", go_quoted(rest)) }
+}
+
+fn why_no_ipv4(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let (mut value, mut fields, mut digits) = (0u32, 0, 0);
+    for (i, b) in bytes.iter().enumerate() {
+        match b {
+            b'0'..=b'9' => {
+                if digits == 1 && value == 0 {
+                    return "IPv4 field has octet with leading zero".to_owned();
+                }
+                value = value * 10 + u32::from(b - b'0');
+                digits += 1;
+                if value > 255 {
+                    return "IPv4 field has value >255".to_owned();
+                }
+            }
+            b'.' => {
+                if i == 0 || i == bytes.len() - 1 || bytes[i - 1] == b'.' {
+                    return at("IPv4 field must have at least one digit", &text[i..]);
+                }
+                if fields == 3 {
+                    return "IPv4 address too long".to_owned();
+                }
+                (value, digits, fields) = (0, 0, fields + 1);
+            }
+            _ => return at("unexpected character", text.get(i..).unwrap_or_default()),
+        }
     }
-    let mut fields = 0;
-    for (i, field) in text.split('.').enumerate() {
-        fields = i + 1;
-        if field.is_empty() {
-            return "IPv4 field must have at least one digit".to_owned();
+    "IPv4 address too short".to_owned()
+}
+
+fn why_no_ipv6(text: &str) -> String {
+    let mut rest = match text.split_once('%') {
+        Some((_, "")) => return "zone must be a non-empty string".to_owned(),
+        Some((address, _)) => address,
+        None => text,
+    };
+    let (mut ellipsis, mut groups) = (false, 0);
+    if let Some(after) = rest.strip_prefix("::") {
+        (ellipsis, rest) = (true, after);
+    }
+    while groups < 8 {
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        if digits > 4 {
+            return at("each group must have 4 or less digits", rest);
         }
-        if let Some(c) = field.chars().find(|c| !c.is_ascii_digit()) {
-            let at = &text[text.find(c).unwrap_or(0)..];
-            return format!("unexpected character (at {})", go_quoted(at));
+        if digits == 0 {
+            return at("each colon-separated field must have at least one digit", rest);
         }
-        if field.len() > 1 && field.starts_with('0') {
-            return "IPv4 field has octet with leading zero".to_owned();
+        if rest[digits..].starts_with('.') {
+            if !ellipsis && groups != 6 {
+                return at("embedded IPv4 address must replace the final 2 fields of the address", rest);
+            }
+            if groups > 6 {
+                return at("too many hex fields to fit an embedded IPv4 at the end of the address", rest);
+            }
+            return why_no_ipv4(rest);
         }
-        if field.parse::<u32>().is_ok_and(|n| n > 255) || field.len() > 3 {
-            return "IPv4 field has value >255".to_owned();
+        groups += 1;
+        rest = &rest[digits..];
+        let Some(after) = rest.strip_prefix(':') else {
+            match rest {
+                "" => break,
+                rest => return at("unexpected character, want colon", rest),
+            }
+        };
+        if after.is_empty() {
+            return at("colon must be followed by more characters", rest);
+        }
+        rest = after;
+        if let Some(after) = rest.strip_prefix(':') {
+            if ellipsis {
+                return at("multiple :: in address", rest);
+            }
+            (ellipsis, rest) = (true, after);
+            if rest.is_empty() {
+                break;
+            }
         }
     }
-    if fields < 4 { "IPv4 address too short" } else { "IPv4 address too long" }.to_owned()
+    if !rest.is_empty() {
+        return at("trailing garbage after address", rest);
+    }
+    match ellipsis {
+        true => "the :: must expand to at least one field of zeros".to_owned(),
+        false => "address string too short".to_owned(),
+    }
 }
 
 /// Reads a network.

@@ -75,6 +75,29 @@ struct Parser {
     depth: usize,
 }
 
+/// How tightly operators bind, loosest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Or,
+    And,
+    Relation,
+    Sum,
+    Product,
+    Operand,
+}
+
+impl Level {
+    fn tighter(self) -> Level {
+        match self {
+            Level::Or => Level::And,
+            Level::And => Level::Relation,
+            Level::Relation => Level::Sum,
+            Level::Sum => Level::Product,
+            Level::Product | Level::Operand => Level::Operand,
+        }
+    }
+}
+
 /// What may begin an expression, as complaints list it: with what else may stand there.
 fn starts(more: &[&str]) -> String {
     let all = ["'['", "']'", "'{'", "'}'", "'('", "')'", "'.'", "','", "'-'", "'!'", "'?'"];
@@ -173,88 +196,67 @@ impl Parser {
             self.issues = vec![Issue { at: None, words }];
             return Err(Stop);
         }
-        let condition = self.chain("||", more)?;
-        let expr = match self.takes("?") {
-            None => condition,
-            Some(at) => {
-                let yes = self.chain("||", &[])?;
-                self.expect(":")?;
-                let no = self.expr(&[])?;
-                self.call(at, "_?_:_", vec![condition, yes, no])
-            }
-        };
+        let mut expr = self.binary(Level::Or, more)?;
+        if let Some(at) = self.takes("?") {
+            let yes = self.binary(Level::Or, &[])?;
+            self.expect(":")?;
+            let no = self.expr(&[])?;
+            expr = self.call(at, "_?_:_", vec![expr, yes, no]);
+        }
         self.depth -= 1;
         Ok(expr)
     }
 
-    /// A chain of `||`, of chains of `&&`. One call holds all terms, so that a long chain is not a deep one.
-    fn chain(&mut self, operator: &'static str, more: &[&str]) -> Parse<Expr> {
-        let or = operator == "||";
-        let mut terms = vec![if or { self.chain("&&", more)? } else { self.relation(more)? }];
-        let mut at = 0;
-        while let Some(place) = self.takes(operator) {
-            at = place;
-            terms.push(if or { self.chain("&&", &[])? } else { self.relation(&[])? });
+    /// Operands joined by operators of this level or one that binds tighter. One function for all levels, since every
+    /// bracket nests through it and the stack is not endless.
+    fn binary(&mut self, level: Level, more: &[&str]) -> Parse<Expr> {
+        let mut left = self.member(more)?;
+        let mut height = 0;
+        // The call this loop made last: brackets before it would make it another's.
+        let mut chain = None;
+        while let Some((own, function)) = self.operator().filter(|(own, _)| *own >= level) {
+            let at = self.take().at;
+            let right = self.binary(own.tighter(), &[])?;
+            left = match left.node {
+                // A chain of `&&` or `||` is one call with all terms, so that a long chain is not a deep one.
+                Node::Call { function: ref chained, target: None, ref mut args }
+                    if own <= Level::And && chained == function && chain == Some(left.id) =>
+                {
+                    args.push(right);
+                    left.at = at;
+                    left
+                }
+                _ => {
+                    self.climb(&mut height)?;
+                    let joined = self.call(at, function, vec![left, right]);
+                    chain = Some(joined.id);
+                    joined
+                }
+            };
         }
-        match terms.len() {
-            1 => Ok(terms.remove(0)),
-            _ => Ok(self.call(at, if or { "_||_" } else { "_&&_" }, terms)),
-        }
+        Ok(left)
     }
 
-    fn relation(&mut self, more: &[&str]) -> Parse<Expr> {
-        let mut left = self.sum(more)?;
-        let mut height = 0;
-        loop {
-            let token = self.peek();
-            let function = match &token.kind {
-                Kind::Symbol("<") => "_<_",
-                Kind::Symbol("<=") => "_<=_",
-                Kind::Symbol(">") => "_>_",
-                Kind::Symbol(">=") => "_>=_",
-                Kind::Symbol("==") => "_==_",
-                Kind::Symbol("!=") => "_!=_",
-                Kind::Ident if token.text == "in" => "@in",
-                _ => return Ok(left),
-            };
-            let at = self.take().at;
-            let right = self.sum(&[])?;
-            left = self.call(at, function, vec![left, right]);
-            self.climb(&mut height)?;
-        }
-    }
-
-    fn sum(&mut self, more: &[&str]) -> Parse<Expr> {
-        let mut left = self.product(more)?;
-        let mut height = 0;
-        loop {
-            let function = match self.peek().kind {
-                Kind::Symbol("+") => "_+_",
-                Kind::Symbol("-") => "_-_",
-                _ => return Ok(left),
-            };
-            let at = self.take().at;
-            let right = self.product(&[])?;
-            left = self.call(at, function, vec![left, right]);
-            self.climb(&mut height)?;
-        }
-    }
-
-    fn product(&mut self, more: &[&str]) -> Parse<Expr> {
-        let mut left = self.unary(more)?;
-        let mut height = 0;
-        loop {
-            let function = match self.peek().kind {
-                Kind::Symbol("*") => "_*_",
-                Kind::Symbol("/") => "_/_",
-                Kind::Symbol("%") => "_%_",
-                _ => return Ok(left),
-            };
-            let at = self.take().at;
-            let right = self.unary(&[])?;
-            left = self.call(at, function, vec![left, right]);
-            self.climb(&mut height)?;
-        }
+    /// The operator that comes next.
+    fn operator(&self) -> Option<(Level, &'static str)> {
+        let token = self.peek();
+        Some(match &token.kind {
+            Kind::Symbol("||") => (Level::Or, "_||_"),
+            Kind::Symbol("&&") => (Level::And, "_&&_"),
+            Kind::Symbol("<") => (Level::Relation, "_<_"),
+            Kind::Symbol("<=") => (Level::Relation, "_<=_"),
+            Kind::Symbol(">") => (Level::Relation, "_>_"),
+            Kind::Symbol(">=") => (Level::Relation, "_>=_"),
+            Kind::Symbol("==") => (Level::Relation, "_==_"),
+            Kind::Symbol("!=") => (Level::Relation, "_!=_"),
+            Kind::Ident if token.text == "in" => (Level::Relation, "@in"),
+            Kind::Symbol("+") => (Level::Sum, "_+_"),
+            Kind::Symbol("-") => (Level::Sum, "_-_"),
+            Kind::Symbol("*") => (Level::Product, "_*_"),
+            Kind::Symbol("/") => (Level::Product, "_/_"),
+            Kind::Symbol("%") => (Level::Product, "_%_"),
+            _ => return None,
+        })
     }
 
     /// Counts one more level of an expression that grows to the left.
@@ -267,37 +269,36 @@ impl Parser {
         Ok(())
     }
 
-    fn unary(&mut self, more: &[&str]) -> Parse<Expr> {
-        for (symbol, function) in [("!", "!_"), ("-", "-_")] {
-            if !self.peek().is(symbol) {
-                continue;
-            }
-            // `-5` is a literal.
-            if symbol == "-"
-                && let Kind::Literal(literal) = &self.ahead(1).kind
-                && matches!(
-                    literal,
-                    Ok(Literal::Int(_) | Literal::Double(_)) | Err("invalid int literal" | "invalid double literal")
-                )
-            {
-                return self.member(more);
-            }
-            let at = self.peek().at;
-            let mut times = 0;
-            while self.peek().is(symbol)
-                && !(symbol == "-" && times > 0 && matches!(self.ahead(1).kind, Kind::Literal(_)))
-            {
-                self.take();
-                times += 1;
-            }
-            let operand = self.member(&[])?;
-            return Ok(if times % 2 == 0 { operand } else { self.call(at, function, vec![operand]) });
+    /// The signs before an operand: where they stand, and the function if they do not cancel out.
+    fn signs(&mut self) -> Option<(usize, Option<&'static str>)> {
+        let (symbol, function) = match self.peek().kind {
+            Kind::Symbol("!") => ("!", "!_"),
+            Kind::Symbol("-") => ("-", "-_"),
+            _ => return None,
+        };
+        // One minus before a number belongs to the number.
+        if symbol == "-"
+            && let Kind::Literal(literal) = &self.ahead(1).kind
+            && matches!(
+                literal,
+                Ok(Literal::Int(_) | Literal::Double(_)) | Err("invalid int literal" | "invalid double literal")
+            )
+        {
+            return None;
         }
-        self.member(more)
+        let at = self.peek().at;
+        let mut times = 0;
+        while self.peek().is(symbol) {
+            self.take();
+            times += 1;
+        }
+        Some((at, (times % 2 == 1).then_some(function)))
     }
 
+    /// An operand with its signs, fields, calls and indices.
     fn member(&mut self, more: &[&str]) -> Parse<Expr> {
-        let mut operand = self.primary(more)?;
+        let signs = self.signs();
+        let mut operand = self.primary(if signs.is_some() { &[] } else { more })?;
         let mut height = 0;
         loop {
             if let Some(at) = self.takes(".") {
@@ -308,7 +309,10 @@ impl Parser {
                 self.expect("]")?;
                 operand = self.call(at, if optional { "_[?_]" } else { "_[_]" }, vec![operand, index]);
             } else {
-                return Ok(operand);
+                return Ok(match signs {
+                    Some((at, Some(function))) => self.call(at, function, vec![operand]),
+                    _ => operand,
+                });
             }
             self.climb(&mut height)?;
         }

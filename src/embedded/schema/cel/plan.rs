@@ -10,7 +10,10 @@ use super::{
     library::{self, Function},
     value::{Fault, Outcome, Val, fault, list},
 };
-use crate::embedded::{schema::regexp, value::Text};
+use crate::embedded::{
+    schema::regexp,
+    value::{Text, intern},
+};
 
 /// A rule that can run.
 #[derive(Debug, Clone)]
@@ -42,7 +45,16 @@ enum Plan {
     Or(Vec<Plan>),
     If(Box<[Plan; 3]>),
     NotStrictlyFalse(Box<Plan>),
-    Call(Function, Vec<Plan>),
+    Call {
+        function: Function,
+        name: Text,
+        args: Vec<Plan>,
+    },
+    /// `a.or(b)` and `a.orValue(b)`: the other is asked only if there is nothing in the first.
+    OrElse {
+        args: Box<[Plan; 2]>,
+        unwrapped: bool,
+    },
     /// `matches`, `find` or `findAll` with a pattern that is known.
     Search {
         what: Search,
@@ -113,7 +125,7 @@ impl Planner<'_, '_> {
                 let how = if *test { How::Test } else { How::Take };
                 Plan::Field { operand: Box::new(self.plan(operand)?), name: field.clone(), how }
             }
-            Node::Call { function, target, args } => self.call(expr, function, target.as_deref(), args)?,
+            Node::Call { function, target, args } => self.call(function, target.as_deref(), args)?,
             Node::List { items, optional } => {
                 let mut plans = Vec::with_capacity(items.len());
                 for (i, item) in items.iter().enumerate() {
@@ -186,7 +198,7 @@ impl Planner<'_, '_> {
         Ok(Step::Any(self.plan(step)?))
     }
 
-    fn call(&mut self, expr: &Expr, function: &str, target: Option<&Expr>, args: &[Expr]) -> Result<Plan, Fault> {
+    fn call(&mut self, function: &str, target: Option<&Expr>, args: &[Expr]) -> Result<Plan, Fault> {
         // A function whose name has dots was written like a method.
         let full = target
             .and_then(Expr::qualified_name)
@@ -219,11 +231,11 @@ impl Planner<'_, '_> {
                 let index = Box::new(plans.remove(1));
                 Plan::Index { operand: Box::new(plans.remove(0)), index, optional: name == "_[?_]" }
             }
-            _ => return self.function(expr, name, target.is_some(), plans),
+            _ => return self.function(name, target.is_some(), plans),
         })
     }
 
-    fn function(&mut self, _expr: &Expr, name: &str, method: bool, plans: Vec<Plan>) -> Result<Plan, Fault> {
+    fn function(&mut self, name: &str, method: bool, plans: Vec<Plan>) -> Result<Plan, Fault> {
         let search = match name {
             "matches" => Some(Search::Matches),
             "find" => Some(Search::Find),
@@ -234,21 +246,34 @@ impl Planner<'_, '_> {
             let regex = regexp::compile(pattern).map_err(Fault::Words)?;
             return Ok(Plan::Search { what, regex, args: plans });
         }
-        let Some(function) = library::function(name, method) else { return Err(Fault::Overload) };
+        let name: Text = intern(name);
+        if method && matches!(name.as_str(), "or" | "orValue") {
+            let args = <[Plan; 2]>::try_from(plans).map_err(|_| Fault::Overload)?;
+            return Ok(Plan::OrElse { unwrapped: name == "orValue", args: Box::new(args) });
+        }
+        // Nothing is in an empty list, whatever it is.
+        if let ("@in", Some(Plan::Const(Val::List(items)))) = (name.as_str(), plans.get(1))
+            && items.is_empty()
+        {
+            return Ok(Plan::Const(Val::Bool(false)));
+        }
+        let Some(function) = library::function(&name, method) else { return Err(Fault::Overload) };
         // A conversion of a constant is made now, as upstream makes it; it may fail now.
         let conversion = matches!(
-            name,
+            name.as_str(),
             "bool" | "bytes" | "double" | "duration" | "int" | "string" | "timestamp" | "uint" | "type" | "dyn"
         );
         if let ([Plan::Const(value)], true) = (plans.as_slice(), conversion) {
-            let value = function(&mut Meter { spent: 0, limit: LIMIT }, std::slice::from_ref(value))?;
-            return Ok(Plan::Const(value));
+            let args = std::slice::from_ref(value);
+            let value = function(&mut Meter { spent: 0, limit: LIMIT }, args);
+            return value.map(Plan::Const).map_err(|fault| explained(fault, &name, args));
         }
-        Ok(Plan::Call(function, plans))
+        Ok(Plan::Call { function, name, args: plans })
     }
 }
 
-fn constant(literal: &Literal) -> Val<'static> {
+/// A literal as a value.
+pub(super) fn constant(literal: &Literal) -> Val<'static> {
     match literal {
         Literal::Null => Val::Null,
         Literal::Bool(b) => Val::Bool(*b),
@@ -327,10 +352,20 @@ impl<'a> Run<'_, 'a> {
                 }
                 Ok(Val::Bool(!matches!(outcome, Ok(Val::Bool(false)))))
             }
-            Plan::Call(function, args) => {
-                let args = args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
+            Plan::Call { function, name, args } => {
+                let args = self.args(name, args)?;
                 self.meter.spend(1)?;
-                function(&mut self.meter, &args)
+                function(&mut self.meter, &args).map_err(|fault| explained(fault, name, &args))
+            }
+            Plan::OrElse { args, unwrapped } => {
+                let [first, other] = args.as_ref();
+                match self.eval(first)? {
+                    Val::Optional(Some(value)) if *unwrapped => Ok((*value).clone()),
+                    Val::Optional(Some(value)) => Ok(Val::Optional(Some(value))),
+                    Val::Optional(None) => self.eval(other),
+                    // What is no optional counts as one that has a value.
+                    value => Ok(value),
+                }
             }
             Plan::Search { what, regex, args } => self.search(*what, regex, args),
             Plan::List(items) => {
@@ -364,6 +399,18 @@ impl<'a> Run<'_, 'a> {
             }
             Plan::Fold(fold) => self.fold(fold),
         }
+    }
+
+    fn args(&mut self, name: &str, args: &[Plan]) -> Result<Vec<Val<'a>>, Fault> {
+        let values = args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>();
+        // Upstream wants to know how long the list is before it asks whether there is one.
+        if matches!(name, "sort" | "distinct" | "@sortByAssociatedKeys")
+            && values.is_err()
+            && values != Err(Fault::Limit)
+        {
+            return fault("internal error: interface conversion: *types.Err is not traits.Lister: missing method Add");
+        }
+        values
     }
 
     /// `&&` if `stop` is false, `||` if it is true: a term that decides outweighs faults before it.
@@ -482,7 +529,10 @@ impl<'a> Run<'_, 'a> {
                     Val::Double(_) => "types.Double",
                     _ => other.type_name(),
                 };
-                return fault(format!("got '{name}', expected iterable type"));
+                return match fold.two {
+                    true => fault(format!("unsupported comprehension range type: {name}")),
+                    false => fault(format!("got '{name}', expected iterable type")),
+                };
             }
         };
         let count = keys.as_ref().map_or_else(|| range.len().unwrap_or(0), Vec::len);
@@ -533,6 +583,14 @@ impl<'a> Run<'_, 'a> {
             }
             _ => Err(Fault::Overload),
         }
+    }
+}
+
+/// A fault of arguments with what upstream says of them.
+fn explained(fault: Fault, name: &str, args: &[Val<'_>]) -> Fault {
+    match fault {
+        Fault::Overload => library::refused(name, args),
+        Fault::Limit | Fault::Words(_) => fault,
     }
 }
 

@@ -11,7 +11,11 @@ use crate::embedded::{
     value::Value,
 };
 
-const FILES: &[(&str, &str)] = &[("expressions", include_str!("../testdata/cel/expressions.json"))];
+const FILES: &[(&str, &str)] = &[
+    ("expressions", include_str!("../testdata/cel/expressions.json")),
+    // Made up by a generator of expressions.
+    ("generated", include_str!("../testdata/cel/generated.json")),
+];
 
 /// What became of a case, in the words of the recorder.
 fn outcome(data: &Value, case: &Value) -> Value {
@@ -97,4 +101,30 @@ fn a_rule_that_would_run_for_ever_is_stopped() {
     let words = "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
                  cost exceeds limit for rule: ";
     assert_eq!(problems[0].to_string(), format!("<nil>: Invalid value: \"array\": {words}{source}"));
+}
+
+#[test]
+fn a_rule_as_deep_as_it_may_be_is_taken_and_a_deeper_one_refused() {
+    let schema = crd::schema_at(&crate::value!({"type": "integer"}));
+    let nested = |depth: usize| format!("{}self > 1{}", "(".repeat(depth), ")".repeat(depth));
+    let judged = |source: &str| compile(source, &schema, Part::Plain, false, Wanted::Bool).map(|_| ());
+    let words = "compilation failed: ERROR: <input>:-1:0: expression recursion limit exceeded: 250";
+    assert_eq!((judged(&nested(200)), judged(&nested(400))), (Ok(()), Err(words.to_owned())));
+    // Whatever nests: the answer matters less than that there is one.
+    for (open, inner, close) in
+        [("[", "1", "]"), ("dyn(", "1", ")"), ("{1: ", "1", "}"), ("[1].map(x, ", "1", ")"), ("-(", "1", ")")]
+    {
+        let _ = judged(&format!("{}{inner}{} == 1", open.repeat(240), close.repeat(240)));
+    }
+    let sum = format!("{} == 300", vec!["1"; 300].join(" + "));
+    assert_eq!(judged(&sum), Err("compilation failed: ERROR: <input>:-1:0: max recursion depth exceeded".to_owned()));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_may_be_sent_as_a_rule(source in "[a-z0-9 .,()\\[\\]{}'\"?:!&|<>=+*/%\\\\-]{0,60}|\\PC{0,30}") {
+        let schema = crd::schema_at(&crate::value!({"type": "object", "properties": {"a": {"type": "integer"}}}));
+        let mut rule = Rule { rule: source.as_str().into(), ..Rule::default() };
+        rule.compile(&schema, false);
+    }
 }
