@@ -175,7 +175,9 @@ async fn closing_the_cluster_ends_its_watches() {
 async fn server_side_apply_knows_whose_field_it_is() {
     let cluster = cluster();
     let api: Api<ConfigMap> = Api::default_namespaced(client(&cluster));
-    let body = |data: &str| Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": data}}));
+    let body = |data: &str| {
+        Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": data}}))
+    };
     let ours = PatchParams::apply("ours");
     let made = api.patch("c", &ours, &body("1")).await.unwrap();
     assert_eq!(made.data, Some(BTreeMap::from([("a".into(), "1".into())])));

@@ -108,8 +108,7 @@ impl Store {
             options.set_at(&["preconditions", "uid"], pod.uid());
         }
         options.remove_at(&["preconditions", "resourceVersion"]);
-        let delete =
-            Request { verb: Verb::Delete, subresource: Text::new(), body: Some(options), ..request.clone() };
+        let delete = Request { verb: Verb::Delete, subresource: Text::new(), body: Some(options), ..request.clone() };
         // Before anything is written: a refused eviction costs no budget.
         self.check_delete(kind, &pod, &delete)?;
         let budgets: Vec<Arc<Object>> =
