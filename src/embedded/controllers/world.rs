@@ -352,13 +352,13 @@ impl World {
     fn notice(&mut self, store: &Store, change: &Change) {
         let (group, plural) = &change.table;
         if plural == "events" && group.is_empty() {
-            if let Some(event) = change.new() {
+            if let Some(event) = change.after() {
                 self.notice_event(event, store.now());
             }
             return;
         }
-        self.notice_object(store, change.old.as_ref(), change.new(), &change.object);
-        self.notice_owners(store, change.old.as_ref(), change.new(), &change.object);
+        self.notice_object(store, change.old.as_ref(), change.after(), &change.object);
+        self.notice_owners(store, change.old.as_ref(), change.after(), &change.object);
         let namespace = change.object.namespace();
         if change.deleted && self.leaving.contains(&namespace) {
             self.add(Task::Namespace(Key { namespace: Text::new(), name: namespace }));

@@ -30,7 +30,7 @@ pub struct Change {
 
 impl Change {
     /// The object after, unless it was deleted.
-    pub fn new(&self) -> Option<&Arc<Object>> {
+    pub fn after(&self) -> Option<&Arc<Object>> {
         (!self.deleted).then_some(&self.object)
     }
 

@@ -107,7 +107,7 @@ pub(super) fn is_new_generation(kind: &Kind, value: &Value, old: &Value) -> bool
 fn fields_but<'a>(value: &'a Value, old: &'a Value, status_apart: bool) -> impl Iterator<Item = &'a str> {
     let keys = [value, old].into_iter().filter_map(Value::as_map).flat_map(Map::keys);
     keys.map(Text::as_str)
-        .filter(move |key| !matches!(*key, "apiVersion" | "kind" | "metadata") && !(status_apart && *key == "status"))
+        .filter(move |key| !(matches!(*key, "apiVersion" | "kind" | "metadata") || status_apart && *key == "status"))
 }
 
 /// Raises the generation by one, where there is one.

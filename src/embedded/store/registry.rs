@@ -100,7 +100,7 @@ impl Registry {
             entry.storage = kind.clone();
         }
         entry.versions.push(kind);
-        entry.versions.sort_by(|a, b| priority(&b.version).cmp(&priority(&a.version)));
+        entry.versions.sort_by_key(|kind| std::cmp::Reverse(priority(&kind.version)));
     }
 
     /// Serves what this CRD defines, in place of what it defined before.
