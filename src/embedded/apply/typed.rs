@@ -1,7 +1,7 @@
 //! Objects along their types: which fields one has, what changed between two, what merging and removing makes.
 //!
 //! Everything skips what two objects share, and results share what did not change. Never fails on a value that does not
-//! fit its type; [`validate`] is for saying so.
+//! fit its type; `validate` is for saying so.
 
 use std::cmp::Ordering;
 
