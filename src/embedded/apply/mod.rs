@@ -5,7 +5,7 @@
 //! come out; decoding, defaulting and storing are the store's. Never drops what it does not understand of an object.
 //!
 //! - [`fieldpath`][]: sets of paths and `FieldsV1`.
-//! - [`types`], [`typed`], [`validate`]: objects along their schema.
+//! - [`types`], [`typed`], [`mod@validate`]: objects along their schema.
 //! - [`Managers`][]: `metadata.managedFields`.
 //! - [`updated`], [`apply`]: what a write does to them. [`scaled`], [`apply_scale`]: the same through `/scale`.
 
