@@ -3,7 +3,8 @@
 //! [`plan`] says which slices to create, update and delete; [`sync`] does it. Slices hold up to 100 endpoints; one that
 //! must go is turned into one that must come, as upstream does, and a Service without pods keeps an empty one.
 //!
-//! Pods have IPv4 addresses only; hints and topology are not played.
+//! Pods have IPv4 addresses only; hints and topology are not played, and no Endpoints objects are made: they are
+//! deprecated.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -889,3 +889,71 @@ fn indexed_pod(base: &Value, job: &str, index: i64) -> Value {
     }
     pod
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    fn pod(name: &str, phase: &str, finished: &str) -> Arc<Object> {
+        let value = value!({
+            "metadata": {"name": name, "namespace": "shop", "uid": name, "finalizers": [TRACKING]},
+            "status": {"phase": phase, "containerStatuses": [
+                {"name": "c", "state": {"terminated": {"exitCode": 3, "finishedAt": finished}}}]},
+        });
+        Arc::new(Object { value, managers: Default::default() })
+    }
+
+    #[test]
+    fn indexes_read_and_print_as_upstream_shows_them() {
+        for (text, indexes) in
+            [("", vec![]), ("0", vec![0]), ("0,1", vec![0, 1]), ("0-2,5,7,8", vec![0, 1, 2, 5, 7, 8])]
+        {
+            assert_eq!(parse_indexes(text), indexes);
+            assert_eq!(print_indexes(&indexes), text);
+        }
+    }
+
+    #[test]
+    fn a_failure_policy_decides_by_its_first_rule_that_matches() {
+        let failed = pod("p", "Failed", "2026-01-01T00:00:00Z");
+        let job = |operator: &str, values: Value, action: &str| {
+            let mut codes = value!({"operator": operator});
+            codes.set_at(&["values"], values);
+            let mut rule = value!({"action": action});
+            rule.set_at(&["onExitCodes"], codes);
+            let mut job = value!({"spec": {}});
+            job.set_at(&["spec", "podFailurePolicy", "rules"], Value::list([rule]));
+            job
+        };
+        let message = "Container c for pod shop/p failed with exit code 3 matching FailJob rule at index 0";
+        for (job, expected) in [
+            (value!({"spec": {}}), Rule::Count),
+            (job("In", value!([3]), "FailJob"), Rule::Fail(message.to_owned())),
+            (job("In", value!([3]), "Ignore"), Rule::Ignore),
+            (job("NotIn", value!([3]), "FailJob"), Rule::Count),
+            (job("In", value!([4]), "Ignore"), Rule::Count),
+        ] {
+            assert_eq!(failure_rule(&job, &failed.value), expected, "{job}");
+        }
+    }
+
+    #[test]
+    fn waits_double_with_each_failure_and_a_success_ends_them() {
+        let failed = |second: i64| pod("f", "Failed", &format!("2026-01-01T00:00:{second:02}Z"));
+        let wait = |count: u32| {
+            let last = Timestamp::UNIX_EPOCH;
+            Failures { count, last: Some(last) }.wait_until().unwrap().as_second()
+        };
+        assert_eq!([1, 2, 3, 6, 7, 50].map(wait), [10, 20, 40, 320, 600, 600]);
+        let fresh = Count { new_failed: vec![failed(5), failed(9)], ..Count::default() };
+        let known = add_failures(Failures::default(), &fresh);
+        assert_eq!((known.count, known.last.map(|last| last.to_string())), (2, Some("2026-01-01T00:00:09Z".into())));
+        let success = Count {
+            new_succeeded: vec![pod("s", "Succeeded", "2026-01-01T00:00:07Z")],
+            new_failed: vec![failed(5), failed(9)],
+            ..Count::default()
+        };
+        assert_eq!(add_failures(known, &success).count, 1);
+    }
+}
