@@ -24,6 +24,8 @@ struct Cluster {
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.arg("cluster").args(arguments).env_remove("KUBECONFIG");
+    // A killed cluster leaves its own kubeconfig behind: not in the user's folder.
+    command.env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
