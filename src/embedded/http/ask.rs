@@ -15,7 +15,7 @@ use crate::embedded::{
     discovery::Catalog,
     selector::Fields,
     status::Status,
-    store::request::{Options, PatchType, Request, Verb},
+    store::request::{FieldValidation, Options, PatchType, Request, Verb},
     value::Value,
 };
 
@@ -28,6 +28,8 @@ pub struct Ask {
     pub form: Form,
     /// Whether to follow what the request would list.
     pub watch: bool,
+    /// What to warn of before the store does.
+    pub warnings: Vec<String>,
 }
 
 /// Why the store is not asked.
@@ -104,7 +106,7 @@ pub fn ask(
         agent: query::agent(&headers.user_agent).into(),
         ..Request::default()
     };
-    let mut watch = false;
+    let (mut watch, mut warnings) = (false, Vec::new());
     let form = match target.action {
         Action::Get => {
             let form = form()?;
@@ -129,7 +131,7 @@ pub fn ask(
             let bytes = received?;
             request.verb = Verb::Create;
             request.options = query::write(query, Write::Create)?;
-            take_object(&mut request, catalog, target, encoding, &bytes)?;
+            warnings = take_object(&mut request, catalog, target, encoding, &bytes)?;
             if target.subresource.is_empty() {
                 request.name = Default::default();
             }
@@ -141,7 +143,7 @@ pub fn ask(
             request.verb = Verb::Update;
             request.options = query::write(query, Write::Update)?;
             let encoding = body::Encoding::of(&headers.content_type, custom)?;
-            take_object(&mut request, catalog, target, encoding, &bytes)?;
+            warnings = take_object(&mut request, catalog, target, encoding, &bytes)?;
             form
         }
         Action::Patch => {
@@ -154,6 +156,7 @@ pub fn ask(
                 PatchType::Apply => Objection::Now(status),
                 PatchType::Json | PatchType::Merge | PatchType::Strategic => Objection::IfFound(status),
             })?;
+            warnings = repeated(&request, body.repeated, "error strict decoding YAML: error converting YAML to JSON")?;
             request.body = Some(body.value);
             request.duplicates = body.duplicates;
             form
@@ -180,7 +183,7 @@ pub fn ask(
         // The caller answers these itself.
         Action::Connect => return Err(no_resource().into()),
     };
-    Ok(Ask { request, form, watch })
+    Ok(Ask { request, form, watch, warnings })
 }
 
 /// What the router of built-in kinds checks before a handler is called.
@@ -217,12 +220,27 @@ fn take_object(
     target: &Target,
     encoding: body::Encoding,
     bytes: &[u8],
-) -> Result<(), Status> {
+) -> Result<Vec<String>, Status> {
     let subresource = target.kind.subresource(&target.subresource);
     let body = body::object(catalog, &target.kind, subresource, encoding, bytes)?;
+    let (version, kind) =
+        subresource.map_or((&target.kind.version, &target.kind.kind), |sub| (&sub.version, &sub.kind));
+    let why = format!("{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error");
+    let warnings = repeated(request, body.repeated, &why)?;
     request.body = Some(body.value);
     request.duplicates = body.duplicates;
-    Ok(())
+    Ok(warnings)
+}
+
+/// What becomes of keys given twice in YAML: refused, warned of or passed over, as the request wants it.
+fn repeated(request: &Request, keys: Vec<String>, why: &str) -> Result<Vec<String>, Status> {
+    match request.options.field_validation {
+        FieldValidation::Strict if !keys.is_empty() => {
+            Err(Status::bad_request(format!("{why}: yaml: unmarshal errors:\n  {}", keys.join("\n  "))))
+        }
+        FieldValidation::Strict | FieldValidation::Warn => Ok(keys),
+        FieldValidation::Ignore => Ok(Vec::new()),
+    }
 }
 
 fn delete_options(query: &Query, headers: &Headers, bytes: &[u8]) -> Result<(Options, Option<Value>), Status> {

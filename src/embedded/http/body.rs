@@ -1,6 +1,6 @@
 //! Request bodies: JSON or YAML to a value, refused in the real server's words when they are not what the path says.
 
-use super::{gojson::syntax_error, protobuf};
+use super::{gojson::syntax_error, protobuf, yaml};
 use crate::embedded::{
     discovery::Catalog,
     kind::{Kind, Subresource},
@@ -24,6 +24,14 @@ pub struct Body {
     pub value: Value,
     /// Keys given twice, as paths.
     pub duplicates: Vec<String>,
+    /// Keys given twice in YAML, which is refused or warned of by line.
+    pub repeated: Vec<String>,
+}
+
+impl Body {
+    fn of(value: Value) -> Body {
+        Body { value, duplicates: Vec::new(), repeated: Vec::new() }
+    }
 }
 
 /// How a body is written, by its `Content-Type`.
@@ -81,12 +89,12 @@ pub fn patch_type(content_type: &str, custom: bool) -> Result<PatchType, Status>
 /// Reads JSON, or says what Go would say.
 fn json(bytes: &[u8]) -> Result<Body, String> {
     match parse(bytes) {
-        Ok(parsed) => Ok(Body { value: parsed.value, duplicates: parsed.duplicates }),
+        Ok(parsed) => Ok(Body { duplicates: parsed.duplicates, ..Body::of(parsed.value) }),
         Err(error) => match syntax_error(bytes) {
             Some(words) => Err(words),
             // Go lets bytes pass that are no UTF-8 and shows them as U+FFFD.
             None => match parse(String::from_utf8_lossy(bytes).as_bytes()) {
-                Ok(parsed) => Ok(Body { value: parsed.value, duplicates: parsed.duplicates }),
+                Ok(parsed) => Ok(Body { duplicates: parsed.duplicates, ..Body::of(parsed.value) }),
                 Err(_) if error.to_string().contains("recursion limit") => Err("exceeded max depth".into()),
                 Err(error) => Err(error.to_string()),
             },
@@ -94,46 +102,16 @@ fn json(bytes: &[u8]) -> Result<Body, String> {
     }
 }
 
-/// Reads the first document of YAML 1.1, as the real server does: what comes after `---` is ignored.
-fn yaml(bytes: &[u8]) -> Result<Body, String> {
-    // JSON is YAML, and what kubectl and kube send under this name.
-    if bytes.first() == Some(&b'{')
-        && let Ok(body) = parse(bytes)
-    {
-        return Ok(Body { value: body.value, duplicates: Vec::new() });
-    }
-    let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
-    let options = serde_saphyr::options! {
-        legacy_octal_numbers: true,
-        strict_booleans: false,
-        with_snippet: false,
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-        budget: serde_saphyr::budget! { max_nodes: 1_000_000, max_events: 4_000_000 },
-    };
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        let line = error.location().map(|at| format!("line {}: ", at.line())).unwrap_or_default();
-        let text = error.to_string();
-        let text = text.lines().next().unwrap_or_default();
-        format!("yaml: {line}{}", text.split(" at line ").next().unwrap_or_default())
-    })?;
-    Ok(Body { value: integral(documents.into_iter().next().unwrap_or_default()), duplicates: Vec::new() })
+fn from_yaml(bytes: &[u8]) -> Result<Body, String> {
+    let yaml::Document { value, repeated } = yaml::read(bytes)?;
+    Ok(Body { repeated, ..Body::of(value) })
 }
 
 fn read(encoding: Encoding, bytes: &[u8]) -> Result<Body, String> {
     match encoding {
         Encoding::Json => json(bytes).map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
-        Encoding::Yaml => yaml(bytes),
-        Encoding::Protobuf => Ok(Body { value: protobuf::decode(bytes)?, duplicates: Vec::new() }),
-    }
-}
-
-/// Turns integral floats into integers, as Go's YAML does on its way through JSON (`1e3`, `08`).
-fn integral(value: Value) -> Value {
-    match value {
-        Value::Float(_) => value.as_int().map_or(value, Value::Int),
-        Value::List(items) => Value::list(items.iter().cloned().map(integral)),
-        Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (key.clone(), integral(value.clone()))).collect()),
-        other => other,
+        Encoding::Yaml => from_yaml(bytes),
+        Encoding::Protobuf => Ok(Body::of(protobuf::decode(bytes)?)),
     }
 }
 
@@ -348,7 +326,7 @@ pub fn patch(kind: PatchType, bytes: &[u8]) -> Result<Body, Status> {
 
 fn apply(bytes: &[u8]) -> Result<Body, Status> {
     let refuse = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
-    let body = yaml(bytes).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
+    let body = from_yaml(bytes).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
     match &body.value {
         Value::Map(_) => Ok(body),
         Value::Null => Ok(Body { value: Value::object(), ..body }),
@@ -522,16 +500,6 @@ mod tests {
         for (kind, body, answer) in rows {
             assert_eq!(message(patch(kind, body.as_bytes())), answer, "{kind:?} {body}");
         }
-    }
-
-    #[test]
-    fn yaml_is_read_as_kubernetes_reads_it() {
-        let text = "a: yes\nmode: 0644\nn: 1e3\ns: 'yes'\nl: [1_000, ~]\n---\nb: 1\n";
-        let read = yaml(text.as_bytes()).unwrap().value;
-        assert_eq!(read, value!({"a": true, "mode": 420, "n": 1000, "s": "yes", "l": [1000, null]}));
-        assert_eq!(read.to_json(), r#"{"a":true,"l":[1000,null],"mode":420,"n":1000,"s":"yes"}"#);
-        assert!(matches!(read.get("n"), Some(Value::Int(1000))));
-        assert!(yaml(b"a: [").is_err());
     }
 
     #[test]

@@ -17,3 +17,4 @@ pub mod review;
 pub mod server;
 pub mod service;
 pub mod watch;
+pub mod yaml;

@@ -186,11 +186,12 @@ impl Front {
     }
 
     fn resource(&self, call: &Call, target: &Target, received: Received) -> Result<Response<Body>, Status> {
-        let Ask { mut request, form, watch } = match ask(&call.catalog, target, &call.query, &call.headers, received) {
-            Ok(asked) => asked,
-            Err(Objection::Now(status)) => return Err(status),
-            Err(Objection::IfFound(status)) => return Err(self.missing(target).unwrap_or(status)),
-        };
+        let Ask { mut request, form, watch, warnings } =
+            match ask(&call.catalog, target, &call.query, &call.headers, received) {
+                Ok(asked) => asked,
+                Err(Objection::Now(status)) => return Err(status),
+                Err(Objection::IfFound(status)) => return Err(self.missing(target).unwrap_or(status)),
+            };
         let include = call.query.first("includeObject");
         if matches!(form.view, accept::View::Table(_)) {
             // Refused before anything is written.
@@ -203,7 +204,9 @@ impl Front {
             return Ok(page(response.0, form.encoding.media_type(), render::write(form, &response.1)));
         }
         let (outcome, now) = self.0.cluster.apply(request);
-        respond(&outcome?, form, include, now)
+        let mut response = outcome?;
+        response.warnings.splice(0..0, warnings);
+        respond(&response, form, include, now)
     }
 
     /// The refusal of a read of the target, if it is refused.
