@@ -28,6 +28,13 @@ pub fn normalise(corpus: &str, world: World, answers: &[Answer]) -> Vec<Value> {
         PREFIX.captures_iter(corpus).map(|found| Regex::new(&format!("({})[a-z0-9]{{5}}\\b", &found[1])).unwrap());
     let mut names =
         Names { corpus, busy: world == World::Busy, began, prefixes: prefixes.collect(), ..Names::default() };
+    for answer in answers {
+        match &answer.body {
+            Body::Json(body) => names.learn_hashes(body),
+            Body::Events(events) => events.iter().for_each(|event| names.learn_hashes(event)),
+            Body::Text(_) => {}
+        }
+    }
     answers.iter().map(|answer| names.answer(answer)).collect()
 }
 
@@ -140,7 +147,6 @@ impl Names<'_> {
                         versions.insert(version);
                     }
                     self.learn_name(metadata);
-                    self.learn_hash(metadata);
                 }
                 fields.values().for_each(|field| self.learn(field, bookmark, versions));
             }
@@ -159,11 +165,20 @@ impl Names<'_> {
         self.made_up.insert(name.into(), format!("{prefix}{{{}{mark}}}", self.step));
     }
 
-    /// The hash of a pod template is a checksum of Go's memory layout: only that it is the same everywhere counts.
-    fn learn_hash(&mut self, metadata: &Value) {
-        let Some(hash) = metadata.pointer("/labels/pod-template-hash").and_then(Value::as_str) else { return };
-        let count = self.hashes.len();
-        self.hashes.entry(hash.to_string()).or_insert(format!("{{hash {}}}", count + 1));
+    /// The hash of a pod template is a checksum of Go's memory layout: only that it is the same everywhere counts. Learnt
+    /// from the whole play, because a Deployment names its ReplicaSet before anybody reads it.
+    fn learn_hashes(&mut self, value: &Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.learn_hashes(item)),
+            Value::Object(fields) => {
+                if let Some(Value::String(hash)) = fields.get("pod-template-hash") {
+                    let count = self.hashes.len();
+                    self.hashes.entry(hash.clone()).or_insert(format!("{{hash {}}}", count + 1));
+                }
+                fields.values().for_each(|field| self.learn_hashes(field));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
     }
 
     fn rewrite(&mut self, value: Value) -> Value {
@@ -246,8 +261,10 @@ impl Names<'_> {
     }
 
     fn address(&mut self, address: &str, kind: &str) -> String {
-        let next = format!("{kind}{}", self.addresses.len() + 1);
-        self.addresses.entry(address.to_string()).or_insert(next).clone()
+        let first = format!("{kind}{}", self.step);
+        let known = self.addresses.values().filter(|name| name.split('.').next() == Some(&first)).count();
+        let name = if known == 0 { first } else { format!("{first}.{}", known + 1) };
+        self.addresses.entry(address.to_string()).or_insert(name).clone()
     }
 
     fn text(&mut self, text: &str) -> String {

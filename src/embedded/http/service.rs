@@ -157,6 +157,9 @@ impl Front {
             catalog: self.0.cluster.catalog(),
         };
         let route = path::route(&call.catalog, &parts.method, parts.uri.path());
+        // Read even if the request is refused: on HTTP/1.1 an unread body would end the connection under the client's
+        // next request.
+        let received = receive(body).await;
         let public = matches!(route, Ok(Route::Document(Document::Health | Document::Version)));
         if !public && !self.is_welcome(&parts.headers) {
             return call.refusal(&Status::new(401, Reason::Unauthorized, "Unauthorized"));
@@ -164,10 +167,7 @@ impl Front {
         let response = match route {
             Ok(Route::Document(document)) => self.document(&call, &document, &parts.headers),
             Ok(Route::Resource(target)) if target.action == Action::Connect => self.connection(&target),
-            Ok(Route::Resource(target)) => {
-                let received = receive(body).await;
-                self.resource(&call, &target, received)
-            }
+            Ok(Route::Resource(target)) => self.resource(&call, &target, received),
             Err(Refusal::Page) => Ok(text(404, "404 page not found\n")),
             Err(Refusal::Text(code, words)) => Ok(text(code, &format!("{words}\n"))),
             Err(Refusal::Status(status)) => Err(status),
