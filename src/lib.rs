@@ -16,11 +16,12 @@
 //!
 //! # The modules
 //!
-//! `api ← model ← {rollout, analysis, experiment, sync, manifest, route, metric, forge} ← engine ← {io, embedded} ←
+//! `kubernetes ← api ← model ← {rollout, analysis, experiment, sync, manifest, route, metric, forge} ← engine ← {io, embedded} ←
 //! {sim, cmd}`: an arrow points at what is used. What is in the tree today:
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`kubernetes`] | what every API server knows: kinds, schemas, defaults, validation, patches, apply, selectors |
 //! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
 //! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
 //! | [`cmd`] | the command line, one file per command |
@@ -36,11 +37,13 @@
 //!
 //! # Where the design was changed
 //!
-//! * The design has one `embedded/store`; here decoding, schemas, patches, apply and the strategies of the built-in kinds
-//!   are modules beside it, because each is a subject of its own with its own answers recorded from the real server.
-//! * Objects are not `serde_json::Value`s but [`embedded::value::Value`]s: shared trees of two-word nodes. A patch copies
+//! * The design has one `embedded/store`; here decoding, schemas, patches, apply and the rules of the built-in kinds are
+//!   a module below `api`, [`kubernetes`], because a lint, a pod-template hash and a diff need the same knowledge as a
+//!   server, and each part has its own answers recorded from the real one.
+//! * Objects are not `serde_json::Value`s but [`kubernetes::value::Value`]s: shared trees of two-word nodes. A patch copies
 //!   its path, the history shares the rest, and "did this subtree change" is a comparison of addresses. That is what makes
 //!   a stored ReplicaSet a few kilobytes and a patch a few microseconds.
 
 pub mod cmd;
 pub mod embedded;
+pub mod kubernetes;

@@ -7,15 +7,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::Timestamp;
 use proptest::{prelude::*, test_runner::RngSeed};
 use serde_json::json;
-use tidegate::embedded::{
-    object::Object,
-    store::{
-        Config, Store,
-        request::{Options, PatchType, Request, Verb},
-        watch::WatchEvent,
-    },
-    value::Value,
+use tidegate::embedded::store::{
+    Config, Store,
+    request::{Options, PatchType, Request, Verb},
+    watch::WatchEvent,
 };
+use tidegate::kubernetes::{object::Object, value::Value};
 
 /// One thing a client may do, to one of a few objects.
 #[derive(Debug, Clone)]

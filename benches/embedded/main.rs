@@ -15,11 +15,13 @@ use jiff::Timestamp;
 use tidegate::{
     embedded::{
         controllers::{Settings, World},
-        object::Object,
         store::{
             Config, Store,
             request::{Answer, Options, PatchType, Request, Verb},
         },
+    },
+    kubernetes::{
+        object::Object,
         value::{Text, Value},
     },
     value,

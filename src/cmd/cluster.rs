@@ -12,7 +12,6 @@ use tokio::signal;
 
 use super::{Output, bold, kubeconfig, remedied};
 use crate::embedded::{
-    clock::Clock,
     controllers::{self, Controller, World},
     http::{
         cluster::{Cluster, Pace},
@@ -22,6 +21,7 @@ use crate::embedded::{
     },
     store::{Config, Store, journal::Journal},
 };
+use crate::kubernetes::clock::Clock;
 
 /// The arguments of `tidegate cluster`.
 #[derive(Debug, clap::Args)]

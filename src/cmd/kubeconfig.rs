@@ -9,7 +9,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use crate::{embedded::value::Value, value};
+use crate::{kubernetes::value::Value, value};
 
 /// How to reach a cluster.
 #[derive(Debug, Clone)]

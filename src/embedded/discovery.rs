@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::{
+use crate::kubernetes::{
     kind::{Kind, Origin, Subresource},
     value::{Text, Value},
 };
@@ -336,7 +336,7 @@ fn aggregated_resource(kind: &Kind) -> serde_json::Value {
 #[cfg(test)]
 pub(crate) mod samples {
     use super::*;
-    use crate::embedded::kind::{Custom, Scale};
+    use crate::kubernetes::kind::{Custom, Scale};
 
     const ALL: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{
-    discovery::{Catalog, Version},
+use super::discovery::{Catalog, Version};
+use crate::kubernetes::{
     facts,
     kind::{Kind, Subresource},
     schema::{Field, Merge, Schema, Shape, Struct, Topology},

@@ -15,7 +15,6 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
 use tidegate::embedded::{
-    clock::Clock,
     controllers::{self, Controller},
     http::{
         cluster::{Cluster, Pace},
@@ -23,6 +22,7 @@ use tidegate::embedded::{
     },
     store::{Config, Store},
 };
+use tidegate::kubernetes::clock::Clock;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 use ureq::{

@@ -4,7 +4,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::embedded::{
+use crate::kubernetes::{
     clock::rfc3339,
     object::Object,
     value::{Map, Text, Value},

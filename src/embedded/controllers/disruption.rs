@@ -12,7 +12,7 @@ use super::{
     pdb::{self, Expected, go_selector},
     replicaset::replicas,
 };
-use crate::embedded::{
+use crate::kubernetes::{
     object::Object,
     value::{Text, Value},
 };

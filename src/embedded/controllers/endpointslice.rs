@@ -18,7 +18,7 @@ use super::{
     hands::{ENDPOINT_SLICES, Hands, Key, NODES, SERVICES},
     replicaset::controller_reference,
 };
-use crate::embedded::{
+use crate::kubernetes::{
     object::Object,
     selector::Labels,
     value::{Map, Text, Value},

@@ -12,7 +12,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::embedded::{
+use crate::kubernetes::{
     clock::rfc3339,
     object::Object,
     value::{Text, Value},

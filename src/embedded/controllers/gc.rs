@@ -10,12 +10,12 @@ use super::{
     Next, ask,
     hands::{Hands, Resource},
 };
-use crate::embedded::{
+use crate::embedded::store::{
+    ObjectRef, Store,
+    request::{Options, PatchType},
+};
+use crate::kubernetes::{
     object::Object,
-    store::{
-        ObjectRef, Store,
-        request::{Options, PatchType},
-    },
     value::{Text, Value},
 };
 
@@ -97,7 +97,7 @@ pub fn sync(hands: &mut Hands, object: &ObjectRef) -> Next {
 /// A write that must be tried again.
 struct Failed;
 
-fn lenient<T>(outcome: Result<T, crate::embedded::status::Status>) -> Result<(), Failed> {
+fn lenient<T>(outcome: Result<T, crate::kubernetes::status::Status>) -> Result<(), Failed> {
     match outcome {
         Ok(_) => Ok(()),
         Err(refused) if matches!(refused.code, 404 | 422) => Ok(()),

@@ -14,14 +14,14 @@ use super::{
     index::Index,
     replicaset::controller_reference,
 };
-use crate::embedded::{
+use crate::embedded::store::{
+    ObjectRef, Store,
+    request::{Answer, Options, PatchType, Request, Verb},
+};
+use crate::kubernetes::{
     object::Object,
     selector::Labels,
     status::{Status, qualified},
-    store::{
-        ObjectRef, Store,
-        request::{Answer, Options, PatchType, Request, Verb},
-    },
     value::{Text, Value},
 };
 

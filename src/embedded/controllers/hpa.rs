@@ -22,7 +22,7 @@ use super::{
     kubelet::story::PREFIX,
     replicaset::after,
 };
-use crate::embedded::{
+use crate::kubernetes::{
     clock::rfc3339,
     object::Object,
     value::{Text, Value},
@@ -112,7 +112,8 @@ pub fn sync(hands: &mut Hands, memory: &mut Memory, key: &Key) -> Next {
 }
 
 fn missing_target(hands: &Hands, api_version: &str, kind: &str, name: &str) -> String {
-    let plural = hands.resource_of(api_version, kind).map(|r| crate::embedded::status::qualified(&r.group, &r.plural));
+    let plural =
+        hands.resource_of(api_version, kind).map(|r| crate::kubernetes::status::qualified(&r.group, &r.plural));
     format!("{} \"{name}\" not found", plural.unwrap_or_default())
 }
 

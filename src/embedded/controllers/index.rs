@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{ask, hands::Key};
-use crate::embedded::{object::Object, value::Text};
+use crate::kubernetes::{object::Object, value::Text};
 
 /// What controllers look up about pods, beyond the store's index of owners.
 #[derive(Debug, Default)]

@@ -18,11 +18,11 @@ use super::{
     hands::{Hands, JOBS, Key, PODS},
     replicaset::{self, Claim, after, claim, is_namespace_terminating, pod_from_template},
 };
-use crate::embedded::{
+use crate::embedded::store::request::{Options, PatchType};
+use crate::kubernetes::{
     clock::rfc3339,
     object::Object,
     selector::Labels,
-    store::request::{Options, PatchType},
     value::{Text, Value},
 };
 

@@ -30,8 +30,8 @@
 /// A JSON object built in place: `map! {"phase": phase, "items": list}`. The keys are static.
 macro_rules! map {
     ($($key:literal : $value:expr),* $(,)?) => {
-        $crate::embedded::value::Value::Map(
-            [$((::arcstr::literal!($key), $crate::embedded::value::Value::from($value))),*].into_iter().collect(),
+        $crate::kubernetes::value::Value::Map(
+            [$((::arcstr::literal!($key), $crate::kubernetes::value::Value::from($value))),*].into_iter().collect(),
         )
     };
 }

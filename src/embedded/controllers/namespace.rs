@@ -12,7 +12,7 @@ use super::{
     ask::{self, Condition},
     hands::{Hands, Key, NAMESPACES, Resource},
 };
-use crate::embedded::{object::Object, value::Value};
+use crate::kubernetes::{object::Object, value::Value};
 
 const DELAY: SignedDuration = SignedDuration::from_secs(5);
 const FINALIZER: &str = "kubernetes";

@@ -16,10 +16,10 @@ use super::{
     hands::{Agent, Hands, Key, NODES, PODS},
     kubelet::{self, scheduler::tolerates, story},
 };
-use crate::embedded::{
+use crate::embedded::store::request::{Options, PatchType};
+use crate::kubernetes::{
     clock::rfc3339,
     object::Object,
-    store::request::{Options, PatchType},
     value::{Text, Value},
 };
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{ask, ask::Condition};
-use crate::embedded::{
+use crate::kubernetes::{
     clock::rfc3339,
     object::Object,
     selector::Labels,

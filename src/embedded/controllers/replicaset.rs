@@ -13,7 +13,7 @@ use super::{
     ask::{self, created_at, is_active, is_available, is_ready, ready_since},
     hands::{Hands, Key, PODS, REPLICA_SETS},
 };
-use crate::embedded::{
+use crate::kubernetes::{
     clock::rfc3339,
     object::Object,
     selector::Labels,

@@ -6,14 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Settings, World, ask};
 use crate::{
-    embedded::{
-        object::Object,
-        store::{
-            Config, Store,
-            request::{Options, Outcome, PatchType, Request, Verb},
-        },
-        value::Value,
+    embedded::store::{
+        Config, Store,
+        request::{Options, Outcome, PatchType, Request, Verb},
     },
+    kubernetes::{object::Object, value::Value},
     value,
 };
 

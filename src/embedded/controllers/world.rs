@@ -18,10 +18,10 @@ use super::{
     job, kubelet, namespace, node, pdb, replicaset,
     roster::Controller,
 };
-use crate::embedded::{
+use crate::embedded::store::{ObjectRef, Store, history::Change};
+use crate::kubernetes::{
     object::Object,
     selector::Labels,
-    store::{ObjectRef, Store, history::Change},
     value::{Text, Value},
 };
 

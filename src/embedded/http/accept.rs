@@ -1,6 +1,6 @@
 //! Which form an answer takes: `Accept`, `?pretty`, and what only some clients ask for (Table, metadata only).
 
-use crate::embedded::status::{Reason, Status};
+use crate::kubernetes::status::{Reason, Status};
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -13,11 +13,9 @@ use super::{
 };
 use crate::embedded::{
     discovery::Catalog,
-    selector::Fields,
-    status::Status,
     store::request::{FieldValidation, Options, PatchType, Request, Verb},
-    value::Value,
 };
+use crate::kubernetes::{selector::Fields, status::Status, value::Value};
 
 /// What the store is asked, and how the answer is wanted.
 #[derive(Debug, Clone)]

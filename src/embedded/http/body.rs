@@ -1,11 +1,10 @@
 //! Request bodies: JSON or YAML to a value, refused in the real server's words when they are not what the path says.
 
 use super::{gojson::syntax_error, protobuf, yaml};
-use crate::embedded::{
-    discovery::Catalog,
+use crate::embedded::{discovery::Catalog, store::request::PatchType};
+use crate::kubernetes::{
     kind::{Kind, Subresource},
     status::{Reason, Status},
-    store::request::PatchType,
     value::{Value, parse},
 };
 

@@ -13,13 +13,13 @@ use super::data::Data;
 use crate::embedded::{
     controllers::World,
     discovery::Catalog,
-    status::Status,
     store::{
         Store,
         request::{Outcome, Request},
         watch::{Watch, WatchEvent},
     },
 };
+use crate::kubernetes::status::Status;
 
 /// Where the time of a served cluster comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,10 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::embedded::{
-    object::Object,
-    store::journal::{self, HEADER, Journal, Place, Problem},
-};
+use crate::embedded::store::journal::{self, HEADER, Journal, Place, Problem};
+use crate::kubernetes::object::Object;
 
 /// Why a data file cannot be used.
 #[derive(Debug, thiserror::Error)]

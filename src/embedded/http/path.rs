@@ -8,8 +8,8 @@ use std::{borrow::Cow, sync::Arc};
 
 use http::Method;
 
-use crate::embedded::{
-    discovery::Catalog,
+use crate::embedded::discovery::Catalog;
+use crate::kubernetes::{
     kind::{Kind, Origin},
     status::{Details, Reason, Status},
     value::Text,

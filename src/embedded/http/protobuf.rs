@@ -11,7 +11,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 
-use crate::embedded::{
+use crate::kubernetes::{
     clock::{rfc3339, rfc3339_micro},
     facts,
     schema::{Empty, Schema, Shape, Struct},
@@ -60,7 +60,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, String> {
 
 /// Field numbers of the built-in structs, by OpenAPI name.
 static NUMBERS: LazyLock<HashMap<&'static str, HashMap<u64, &'static str>>> = LazyLock::new(|| {
-    let lines = include_str!("../facts/wire.txt").lines().filter(|line| !line.starts_with('#'));
+    let lines = include_str!("../../kubernetes/facts/wire.txt").lines().filter(|line| !line.starts_with('#'));
     lines
         .filter_map(|line| {
             let mut words = line.split('\t');

@@ -1,10 +1,10 @@
 //! The query string, decoded and checked as the real server's options are: same defaults, same refusals.
 
 use super::path;
-use crate::embedded::{
+use crate::embedded::store::request::{FieldValidation, Options, PatchType};
+use crate::kubernetes::{
     selector::{Fields, Labels},
     status::{FieldError, Status},
-    store::request::{FieldValidation, Options, PatchType},
     value::Value,
 };
 

@@ -8,11 +8,13 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use super::accept::{Encoding, Form, MetaVersion, View};
 use crate::{
     embedded::{
+        store::request::{Answer, List},
+        table,
+    },
+    kubernetes::{
         kind::{Column, Kind},
         object::Object,
         status::{FieldError, Reason, Status},
-        store::request::{Answer, List},
-        table,
         value::{Text, Value},
     },
     value,

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    embedded::{clock::rfc3339, kind::Kind, value::Value},
+    kubernetes::{clock::rfc3339, kind::Kind, value::Value},
     value,
 };
 
@@ -83,7 +83,7 @@ pub fn no_process(subresource: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embedded::facts;
+    use crate::kubernetes::facts;
 
     #[test]
     fn everybody_may_do_everything() {

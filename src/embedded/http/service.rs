@@ -32,10 +32,12 @@ use super::{
 use crate::{
     embedded::{
         discovery::Catalog,
-        kind::Kind,
         openapi,
-        status::{Reason, Status},
         store::request::{Request as StoreRequest, Response as StoreResponse, Verb},
+    },
+    kubernetes::{
+        kind::Kind,
+        status::{Reason, Status},
         value::{Text, Value},
     },
     value,

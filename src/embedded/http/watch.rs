@@ -18,10 +18,8 @@ use super::{
     cluster::{Cluster, closed},
     render::{self, Include},
 };
-use crate::embedded::{
-    object::Object,
-    store::watch::{Watch, WatchEvent},
-};
+use crate::embedded::store::watch::{Watch, WatchEvent};
+use crate::kubernetes::object::Object;
 
 /// How often a client that wants bookmarks gets one.
 const BOOKMARKS: Duration = Duration::from_secs(60);

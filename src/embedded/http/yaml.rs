@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_saphyr::{DuplicateKeyPolicy, Error, Spanned};
 
-use crate::embedded::{
+use crate::kubernetes::{
     status::go_quoted,
     value::{Value, parse},
 };

@@ -9,7 +9,7 @@ use super::{
     registry::Resource,
     request::{Request, Verb},
 };
-use crate::embedded::{
+use crate::kubernetes::{
     clock::rfc3339,
     object::Object,
     schema::crd,

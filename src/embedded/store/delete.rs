@@ -11,7 +11,7 @@ use super::{
     strategy,
     write::{not_found, present},
 };
-use crate::embedded::{
+use crate::kubernetes::{
     clock::rfc3339,
     kind::Kind,
     object::Object,

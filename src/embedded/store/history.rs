@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 
 use super::registry::TableId;
-use crate::embedded::{kind::Kind, object::Object};
+use crate::kubernetes::{kind::Kind, object::Object};
 
 /// One committed change. Every change has a version of its own, one higher than the last.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use flate2::Crc;
 use serde::{Deserialize, Serialize};
 
-use crate::embedded::{
+use crate::kubernetes::{
     apply::Managers,
     object::Object,
     value::{Text, Value},

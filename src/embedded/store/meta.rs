@@ -1,6 +1,6 @@
 //! Metadata: what the server sets, what it keeps, what it refuses.
 
-use crate::embedded::{
+use crate::kubernetes::{
     kind::Kind,
     names,
     status::FieldError,

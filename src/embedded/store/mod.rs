@@ -46,7 +46,7 @@ use self::{
     registry::{Registry, Resource, TableId},
     request::{Outcome, Request, Verb},
 };
-use crate::embedded::{
+use crate::kubernetes::{
     builtin::Addresses,
     clock::Clock,
     kind::Kind,
@@ -399,8 +399,11 @@ impl Store {
 
 /// 404 as the server says it when nothing is served at a path below a group it does serve.
 fn no_such_resource() -> Status {
-    let mut status =
-        Status::new(404, crate::embedded::status::Reason::NotFound, "the server could not find the requested resource");
+    let mut status = Status::new(
+        404,
+        crate::kubernetes::status::Reason::NotFound,
+        "the server could not find the requested resource",
+    );
     status.details = Some(Box::default());
     status
 }

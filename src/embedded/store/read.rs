@@ -11,7 +11,7 @@ use super::{
     request::{Answer, List, Options, Outcome, Request, Response},
     write::{not_found, present},
 };
-use crate::embedded::{
+use crate::kubernetes::{
     kind::Kind,
     object::Object,
     selector::{Fields, Labels},

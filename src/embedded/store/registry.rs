@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::embedded::{
+use crate::kubernetes::{
     facts,
     kind::{Custom, Kind, Origin},
     schema::crd,

@@ -1,8 +1,9 @@
 //! What a client asks of the store, and what it is told.
 
+pub use crate::kubernetes::patch::PatchType;
 use std::sync::Arc;
 
-use crate::embedded::{
+use crate::kubernetes::{
     kind::Kind,
     object::Object,
     status::Status,
@@ -28,7 +29,7 @@ pub struct Request {
     pub subresource: Text,
     /// The object, patch or options sent along.
     pub body: Option<Value>,
-    /// Keys that stood twice in the body, as [`parse`](crate::embedded::value::parse) names them.
+    /// Keys that stood twice in the body, as [`parse`](crate::kubernetes::value::parse) names them.
     pub duplicates: Vec<String>,
     /// The query.
     pub options: Options,
@@ -48,19 +49,6 @@ pub enum Verb {
     Patch(PatchType),
     Delete,
     DeleteCollection,
-}
-
-/// The four kinds of patch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PatchType {
-    /// RFC 6902.
-    Json,
-    /// RFC 7386.
-    Merge,
-    /// Kubernetes' own, by the type's merge keys.
-    Strategic,
-    /// Server-side apply.
-    Apply,
 }
 
 /// The query parameters, decoded.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{meta, request::FieldValidation};
-use crate::embedded::{
+use crate::kubernetes::{
     builtin::{self, Context},
     convert, facts,
     kind::Kind,

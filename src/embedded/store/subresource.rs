@@ -8,10 +8,10 @@ use super::{
     request::{Answer, Outcome, PatchType, Request, Response, Verb},
     write::{not_found, present},
 };
-use crate::embedded::{
+use crate::embedded::controllers::pdb;
+use crate::kubernetes::{
     apply::{self, Who},
     clock::rfc3339,
-    controllers::pdb,
     kind::Kind,
     object::Object,
     patch,

@@ -5,7 +5,7 @@ use super::{
     watch::WatchEvent,
     *,
 };
-use crate::{embedded::status::Reason, value};
+use crate::{kubernetes::status::Reason, value};
 
 fn store() -> Store {
     Store::new(Config::new(Timestamp::UNIX_EPOCH, 1))

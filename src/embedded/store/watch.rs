@@ -12,7 +12,7 @@ use super::{
     request::Request,
     write::present,
 };
-use crate::embedded::{
+use crate::kubernetes::{
     kind::Kind,
     object::Object,
     status::Status,

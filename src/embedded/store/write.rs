@@ -11,7 +11,7 @@ use super::{
     request::{Answer, Outcome, PatchType, Request, Response, Verb},
     strategy,
 };
-use crate::embedded::{
+use crate::kubernetes::{
     apply::{self, Managers, Who},
     builtin::Context,
     clock::rfc3339,

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::{Printed, age, condition, first_few, human, quantity};
-use crate::embedded::{kind::Kind, selector::Labels, value::Value};
+use crate::kubernetes::{kind::Kind, selector::Labels, value::Value};
 
 /// The cells of the kinds in this file; none for any other.
 pub(super) fn cells(kind: &Kind, of: Printed<'_>) -> Option<Vec<Value>> {

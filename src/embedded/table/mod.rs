@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
+use crate::kubernetes::{
     kind::{Column, Kind, Origin},
     object::Object,
     patch::go_print,

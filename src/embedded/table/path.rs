@@ -2,7 +2,7 @@
 //!
 //! Only what stands between the braces of kubectl's templates; there is no `range`, and nothing is printed here.
 
-use crate::embedded::value::{Text, Value, intern};
+use crate::kubernetes::value::{Text, Value, intern};
 
 /// A path that was understood.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::{embedded::facts, embedded::schema::crd};
+use crate::{kubernetes::facts, kubernetes::schema::crd};
 
 /// Every row in the file is what the real server showed of the object beside it; `record_tables.py` asked it.
 #[test]
 fn rows_are_those_of_the_real_server() {
     let mut custom: Vec<Arc<Kind>> = Vec::new();
     let (mut compared, mut misses) = (0, Vec::new());
-    for line in include_str!("../testdata/tables.jsonl").lines() {
+    for line in include_str!("testdata/tables.jsonl").lines() {
         let recorded = Value::from_json(line.as_bytes()).unwrap();
         if let Some(definition) = recorded.get("crd") {
             custom.extend(crd::kinds(definition).into_iter().map(Arc::new));

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{Printed, Row, holds, human, quantity};
 use crate::{
-    embedded::{kind::Kind, selector::Labels, value::Value},
+    kubernetes::{kind::Kind, selector::Labels, value::Value},
     value,
 };
 

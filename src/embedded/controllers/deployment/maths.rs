@@ -2,10 +2,8 @@
 //!
 //! Counts in, counts out; nothing here knows the store.
 
-use crate::embedded::{
-    controllers::ask::{self, Round},
-    value::Value,
-};
+use crate::embedded::controllers::ask::{self, Round};
+use crate::kubernetes::value::Value;
 
 /// What a Deployment asks for, read once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use super::{
     hands::{DEPLOYMENTS, Hands, Key, PODS, REPLICA_SETS},
     replicaset::{Claim, claim, is_namespace_terminating, replicas},
 };
-use crate::embedded::{
+use crate::kubernetes::{
     object::Object,
     selector::Labels,
     value::{Map, Value},

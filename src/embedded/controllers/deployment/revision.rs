@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::maths::Goal;
-use crate::embedded::{
-    controllers::{ask, replicaset::controller_reference},
+use crate::embedded::controllers::{ask, replicaset::controller_reference};
+use crate::kubernetes::{
     object::Object,
     value::{Map, Text, Value},
 };

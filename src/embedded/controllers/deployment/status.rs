@@ -5,12 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::maths::Goal;
-use crate::embedded::{
+use crate::embedded::controllers::{
+    ask,
+    replicaset::{after, replicas},
+};
+use crate::kubernetes::{
     clock::rfc3339,
-    controllers::{
-        ask,
-        replicaset::{after, replicas},
-    },
     object::Object,
     value::{Text, Value},
 };

@@ -62,10 +62,10 @@ use super::{
     event::Source,
     hands::{Hands, Key, NODES, PODS},
 };
-use crate::embedded::{
+use crate::embedded::store::request::Options;
+use crate::kubernetes::{
     clock::rfc3339,
     object::Object,
-    store::request::Options,
     value::{Text, Value},
 };
 

@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::story;
-use crate::embedded::{
+use crate::embedded::controllers::{
+    Next, Settings, ask,
+    event::Source,
+    hands::{Agent, Hands, Key, NODES, PODS},
+};
+use crate::kubernetes::{
     clock::rfc3339,
-    controllers::{
-        Next, Settings, ask,
-        event::Source,
-        hands::{Agent, Hands, Key, NODES, PODS},
-    },
     object::Object,
     value::{Text, Value},
 };

@@ -5,9 +5,9 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::story::{Course, Fate, Moment, State, Story};
-use crate::embedded::{
+use crate::embedded::controllers::{ask, replicaset::set_int};
+use crate::kubernetes::{
     clock::rfc3339,
-    controllers::{ask, replicaset::set_int},
     status::go_quoted,
     value::{Text, Value},
 };

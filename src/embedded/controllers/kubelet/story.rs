@@ -4,7 +4,7 @@
 
 use jiff::SignedDuration;
 
-use crate::embedded::value::Value;
+use crate::kubernetes::value::Value;
 
 /// The prefix of every annotation that tells the fake kubelet what to play.
 pub const PREFIX: &str = "embedded.tidegate.dev/";
