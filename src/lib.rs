@@ -22,6 +22,9 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`kubernetes`] | what every API server knows: kinds, schemas, defaults, validation, patches, apply, selectors |
+//! | [`api`] | the custom resources as on the wire |
+//! | [`model`] | what they mean: exact types, problems, hashes, health |
+//! | [`manifest`] | bytes of files to objects that know their places |
 //! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
 //! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
 //! | [`cmd`] | the command line, one file per command |
@@ -44,6 +47,9 @@
 //!   its path, the history shares the rest, and "did this subtree change" is a comparison of addresses. That is what makes
 //!   a stored ReplicaSet a few kilobytes and a patch a few microseconds.
 
+pub mod api;
 pub mod cmd;
 pub mod embedded;
 pub mod kubernetes;
+pub mod manifest;
+pub mod model;

@@ -1,0 +1,3 @@
+//! What the wire types mean, exactly: everything after parsing is total.
+//!
+//! Never does I/O, never reads a clock; problems are values.

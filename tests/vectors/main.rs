@@ -1,0 +1,44 @@
+//! Pairs of input and answer that were obtained by running Argo Rollouts 1.10.1: they decide what "the same" means.
+//!
+//! `cargo test --test vectors` reads the files beside this one; with `TIDEGATE_VECTORS=DIR` those of that folder (the same
+//! file names; one that is missing there is an error). One test per file, one module per category.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::{env, fs, path::PathBuf};
+
+use serde_json::Value;
+
+/// One line of a file.
+#[derive(serde::Deserialize)]
+pub struct Case {
+    pub id: String,
+    pub input: Value,
+    pub expect: Value,
+}
+
+/// Runs every case of a category: `answer` returns what we say, which must be what Argo Rollouts said. `None` leaves a
+/// case out, which is counted; say beside it which upstream bug its input's shape shows.
+#[track_caller]
+pub fn check(category: &str, answer: impl Fn(&Value, &Value) -> Option<Value>) {
+    let folder = env::var_os("TIDEGATE_VECTORS")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors"), PathBuf::from);
+    let file = folder.join(format!("{category}.jsonl"));
+    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let (mut ran, mut left_out, mut misses) = (0, 0, Vec::new());
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let case: Case =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{}:{}: {error}", file.display(), number + 1));
+        match answer(&case.input, &case.expect) {
+            None => left_out += 1,
+            Some(ours) if ours == case.expect => ran += 1,
+            Some(ours) => {
+                ran += 1;
+                misses.push(format!("{}\n  input {}\n  argo  {}\n  ours  {ours}", case.id, case.input, case.expect));
+            }
+        }
+    }
+    println!("{category}: {ran} cases, {left_out} left out, {} misses", misses.len());
+    assert!(ran > 0, "{} holds no case", file.display());
+    let shown = misses.iter().take(20).map(String::as_str).collect::<Vec<_>>().join("\n");
+    assert!(misses.is_empty(), "{category}: {} of {ran} differ:\n{shown}", misses.len());
+}
