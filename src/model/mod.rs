@@ -3,5 +3,7 @@
 //! Never does I/O, never reads a clock; problems are values.
 
 pub mod code;
+pub mod go_json;
+pub mod hash;
 pub mod path;
 pub mod problem;

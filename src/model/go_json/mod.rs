@@ -1,0 +1,191 @@
+//! JSON as Go's encoder writes the types of Argo Rollouts: the bytes that hashes are made of.
+//!
+//! `types.txt` lists each type's fields in Go's order and when they are written. [`write`](Type::write) lays a value out
+//! along a type straight into a hash or a buffer; [`decode`](Type::decode) says what Argo Rollouts' decoder makes of a
+//! value, malformed ones included. Never fills defaults, never judges values.
+//!
+//! The types are those of the Kubernetes libraries Argo Rollouts 1.10 was built with, not those of the cluster at hand
+//! ([`facts`](crate::kubernetes::facts)): a field added since must not change a hash.
+
+mod decode;
+mod write;
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use crate::kubernetes::value::Text;
+
+pub use decode::{Decoded, Wrong};
+pub use write::{Sink, Stopped, string};
+
+/// A Go type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Type(&'static Shape);
+
+/// The type of `spec.template`.
+pub fn pod_template() -> Type {
+    Type(&GRAPH.pod_template)
+}
+
+/// The type of `spec.strategy.canary.steps`.
+pub fn steps() -> Type {
+    Type(&GRAPH.steps)
+}
+
+/// The type of a metric of an analysis.
+pub fn metric() -> Type {
+    Type(&GRAPH.metric)
+}
+
+/// The struct of this name: `Affinity`, `PodTemplateMetadata`.
+pub fn named(name: &str) -> Option<Type> {
+    GRAPH.names.get(name).map(|index| Type(&GRAPH.shapes[*index]))
+}
+
+/// What values of a type look like.
+#[derive(Debug, PartialEq, Eq)]
+enum Shape {
+    Bool,
+    Int32,
+    Int64,
+    Str,
+    Quantity,
+    Time,
+    IntOrString,
+    /// Free JSON.
+    Raw,
+    /// By its place in the graph.
+    Struct(usize),
+    List(Box<Shape>),
+    Map(Box<Shape>),
+    /// A pointer.
+    Optional(Box<Shape>),
+}
+
+/// When a field is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Emit {
+    /// Even if empty.
+    Always,
+    /// `omitempty`: not `false`, 0, "", nil, or a list or map of nothing.
+    NotEmpty,
+    /// `omitzero`.
+    NotZero,
+}
+
+#[derive(Debug)]
+struct Field {
+    name: Text,
+    /// `"name":`
+    key: String,
+    shape: Shape,
+    emit: Emit,
+}
+
+/// A struct with its fields in Go's order.
+#[derive(Debug, Default)]
+struct Struct {
+    fields: Vec<Field>,
+    /// The fields by name, and where they are.
+    sorted: Vec<(Text, usize)>,
+}
+
+impl Struct {
+    fn find(&self, name: &str) -> Option<usize> {
+        let at = self.sorted.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
+        Some(self.sorted[at].1)
+    }
+
+    fn field(&self, name: &str) -> Option<&Field> {
+        self.find(name).map(|at| &self.fields[at])
+    }
+}
+
+/// No type has more fields: a struct is laid out on the stack.
+const MOST_FIELDS: usize = 48;
+
+struct Graph {
+    structs: Vec<Struct>,
+    names: HashMap<&'static str, usize>,
+    /// `Shape::Struct` of each struct, to hand out.
+    shapes: Vec<Shape>,
+    pod_template: Shape,
+    steps: Shape,
+    metric: Shape,
+}
+
+static GRAPH: LazyLock<Graph> = LazyLock::new(|| match Graph::parse(include_str!("types.txt")) {
+    Ok(graph) => graph,
+    // A test reads the same text, so a program that was tested never gets here.
+    Err(line) => panic!("go_json/types.txt: cannot read {line:?}"),
+});
+
+fn fields_of(index: usize) -> &'static Struct {
+    &GRAPH.structs[index]
+}
+
+impl Graph {
+    /// Reads the data; the error is the first line it cannot read.
+    fn parse(text: &'static str) -> Result<Graph, String> {
+        let lines: Vec<&'static str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let names: HashMap<&'static str, usize> =
+            lines.iter().enumerate().filter_map(|(index, line)| Some((line.split(' ').next()?, index))).collect();
+        let structs = lines.iter().map(|line| structure(line, &names).ok_or_else(|| (*line).to_owned()));
+        let structs = structs.collect::<Result<Vec<_>, _>>()?;
+        let root = |name: &str| names.get(name).map(|index| Shape::Struct(*index)).ok_or_else(|| name.to_owned());
+        Ok(Graph {
+            pod_template: root("PodTemplateSpec")?,
+            steps: Shape::List(Box::new(root("CanaryStep")?)),
+            metric: root("Metric")?,
+            shapes: (0..structs.len()).map(Shape::Struct).collect(),
+            structs,
+            names,
+        })
+    }
+}
+
+fn structure(line: &str, names: &HashMap<&str, usize>) -> Option<Struct> {
+    let mut fields = Vec::new();
+    for word in line.split(' ').skip(1) {
+        let (name, shape) = word.split_once('=')?;
+        let (emit, shape) = match shape.as_bytes().first()? {
+            b'!' => (Emit::Always, &shape[1..]),
+            b'0' => (Emit::NotZero, &shape[1..]),
+            _ => (Emit::NotEmpty, shape),
+        };
+        fields.push(Field { name: name.into(), key: format!("\"{name}\":"), shape: shape_of(shape, names)?, emit });
+    }
+    let mut sorted: Vec<(Text, usize)> =
+        fields.iter().enumerate().map(|(at, field)| (field.name.clone(), at)).collect();
+    sorted.sort();
+    (fields.len() <= MOST_FIELDS).then_some(Struct { fields, sorted })
+}
+
+fn shape_of(word: &str, names: &HashMap<&str, usize>) -> Option<Shape> {
+    Some(match word {
+        "bool" => Shape::Bool,
+        "int32" => Shape::Int32,
+        "int64" => Shape::Int64,
+        "string" => Shape::Str,
+        "quantity" => Shape::Quantity,
+        "time" => Shape::Time,
+        "int-or-string" => Shape::IntOrString,
+        "raw-json" => Shape::Raw,
+        _ if let Some(inner) = word.strip_prefix('?') => Shape::Optional(Box::new(shape_of(inner, names)?)),
+        _ if let Some(inner) = word.strip_prefix('[') => Shape::List(Box::new(shape_of(inner, names)?)),
+        _ if let Some(inner) = word.strip_prefix('{') => Shape::Map(Box::new(shape_of(inner, names)?)),
+        _ => Shape::Struct(*names.get(word)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_read() {
+        let graph = Graph::parse(include_str!("types.txt")).unwrap();
+        assert_eq!(graph.structs.len(), 164);
+        assert!(graph.structs.iter().all(|fields| fields.sorted.is_sorted()));
+        assert!(named("Affinity").is_some() && named("Nothing").is_none());
+    }
+}

@@ -1,0 +1,113 @@
+//! The two hashes that name things: of a pod template and of a canary's steps.
+//!
+//! Equal to those of Argo Rollouts byte for byte, because they stand in ReplicaSet names, label values, Service selectors
+//! and status: another hash would roll out every workload again on the day the controller is replaced.
+
+use super::go_json::{self, Sink, Type};
+use crate::kubernetes::value::{Text, Value};
+
+/// The hash of a pod template: the value of the label `rollouts-pod-template-hash`.
+///
+/// `collisions` is `status.collisionCount`: it changes the hash when another object has taken the name made of it.
+/// Fields that Argo Rollouts' types do not have do not count. Order of keys, `null` for absent and other spellings of a
+/// quantity make no difference.
+pub fn pod_template(template: &Value, collisions: Option<i32>) -> Text {
+    let (mut hash, read) = of(go_json::pod_template(), template);
+    // Argo Rollouts decodes the whole object, and what the template ends is lost up to the status and its count.
+    if let (Some(count), Read::Whole) = (collisions, read) {
+        hash.put(&count.to_le_bytes());
+        hash.put(&[0; 4]);
+    }
+    hash.encoded()
+}
+
+/// The hash of a canary's steps, `status.currentStepHash`: of a strategy that is not a canary, nothing.
+pub fn steps(strategy: &Value) -> Text {
+    let given = |name: &str| strategy.get(name).filter(|value| !value.is_null());
+    match (given("blueGreen"), given("canary")) {
+        (None, Some(canary)) => {
+            // An empty list counts as none.
+            let steps = canary.get("steps").filter(|steps| steps.as_list().is_some_and(|steps| !steps.is_empty()));
+            of(go_json::steps(), steps.unwrap_or(&Value::Null)).0.encoded()
+        }
+        (Some(_), _) | (None, None) => Text::default(),
+    }
+}
+
+/// How much of a value was decoded.
+enum Read {
+    Whole,
+    /// Up to a part that ended decoding.
+    Start,
+}
+
+fn of(ty: Type, value: &Value) -> (Fnv, Read) {
+    let mut hash = Fnv::default();
+    if ty.write(value, &mut hash).is_ok() {
+        return (hash, Read::Whole);
+    }
+    hash = Fnv::default();
+    let _ = ty.write(&ty.decode(value).value, &mut hash);
+    (hash, Read::Start)
+}
+
+/// FNV-1a, 32 bits.
+struct Fnv(u32);
+
+impl Default for Fnv {
+    fn default() -> Fnv {
+        Fnv(0x811c_9dc5)
+    }
+}
+
+impl Sink for Fnv {
+    fn put(&mut self, bytes: &[u8]) {
+        let hash = bytes.iter().fold(self.0, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+        self.0 = hash;
+    }
+}
+
+impl Fnv {
+    /// The sum in decimal, its digits spelled with consonants and digits that make no words.
+    fn encoded(self) -> Text {
+        const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+        self.0.to_string().bytes().map(|digit| char::from(ALPHABET[usize::from(digit % 27)])).collect::<String>().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    #[test]
+    fn hashes_known_from_running_clusters() {
+        let template = value!({
+            "metadata": {"labels": {"app": "canary-scaledowndelay"}},
+            "spec": {"containers": [{
+                "name": "canary-scaledowndelay", "image": "nginx:1.19-alpine",
+                "ports": [{"name": "http", "containerPort": 80, "protocol": "TCP"}],
+                "resources": {"requests": {"cpu": "5m", "memory": "16Mi"}},
+            }]},
+        });
+        assert_eq!(pod_template(&template, None), "674d8cf959");
+        assert_ne!(pod_template(&template, Some(0)), "674d8cf959");
+        assert_ne!(pod_template(&template, Some(0)), pod_template(&template, Some(1)));
+    }
+
+    #[test]
+    fn spelling_makes_no_difference() {
+        let plain = value!({"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]}});
+        let other = value!({"metadata": null, "spec": {"hostname": null, "volumes": [], "containers": [
+            {"name": "c", "tty": false, "later": {"x": 1}, "resources": {"limits": {"cpu": "1000m"}}}]}});
+        assert_eq!(pod_template(&plain, None), pod_template(&other, None));
+    }
+
+    #[test]
+    fn a_hash_is_a_label_value_whatever_is_hashed() {
+        for value in [Value::Null, value!(5), value!([]), value!({"spec": 5, "metadata": []}), value!("x")] {
+            assert_eq!(pod_template(&value, None), "658c46c486", "{value}: nothing in it counts");
+            assert_eq!(steps(&value), "");
+        }
+    }
+}
