@@ -2,3 +2,48 @@
 //!
 //! Plain data: no behaviour, no defaults that the API server does not fill in, no opinion about what makes sense. What it
 //! means is `model`'s.
+//!
+//! A Go pointer is an `Option`; a Go value is a plain field whose zero means absent, and which is written or left out when
+//! zero as Go's `omitempty` says; fields stand in Go's order. So the JSON that `serde_json` writes of these types is the
+//! JSON that Go writes, byte for byte (but for its escapes), and a hash over it is the same hash. Free-form parts, pod
+//! templates and selectors are [`Value`]s, which share their memory with the object they were read from.
+//!
+//! [`read`] makes a type of an object, whatever the object holds; [`write`] is the way back.
+
+mod analysis;
+pub mod constants;
+mod crd;
+mod experiment;
+mod meta;
+mod provider;
+mod read;
+mod rollout;
+mod scalar;
+mod status;
+mod step;
+mod traffic;
+mod write;
+
+pub use analysis::*;
+pub use experiment::*;
+pub use meta::*;
+pub use provider::*;
+pub use read::{Malformed, Read, read};
+pub use rollout::*;
+pub use scalar::{IntOrString, Time};
+pub use status::*;
+pub use step::*;
+pub use traffic::*;
+pub use write::write;
+
+use crate::kubernetes::value::Value;
+
+/// Whether a field holds its zero, which Go's `omitempty` leaves out.
+fn is_zero<T: Default + PartialEq>(field: &T) -> bool {
+    *field == T::default()
+}
+
+/// Whether there is nothing in a free-form field.
+fn is_null(field: &Value) -> bool {
+    field.is_null()
+}

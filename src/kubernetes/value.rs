@@ -468,8 +468,21 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, serde_json::Error> {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-        Seed { path: None, duplicates: None }.deserialize(deserializer)
+        deserializer.deserialize_newtype_struct(SHARED, Seed { path: None, duplicates: None })
     }
+}
+
+/// What a field that wants a [`Value`] says it wants. A deserializer that reads from values knows the word and
+/// [hands over](hand_over) its own subtree; every other one makes a new tree.
+pub(crate) const SHARED: &str = "tidegate::Value";
+
+thread_local! {
+    static HANDED_OVER: RefCell<Option<Value>> = const { RefCell::new(None) };
+}
+
+/// Gives a value to the field that asked for it; to be called right before `visit_newtype_struct`.
+pub(crate) fn hand_over(value: Value) {
+    HANDED_OVER.replace(Some(value));
 }
 
 /// Where the parser is: a chain on the stack, rendered only when a duplicate is found.
@@ -528,6 +541,10 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         self.deserialize(deserializer)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        HANDED_OVER.take().map_or_else(|| self.deserialize(deserializer), Ok)
     }
 
     fn visit_bool<E>(self, b: bool) -> Result<Value, E> {

@@ -45,8 +45,13 @@ pub fn reread(text: &str, precision: Precision) -> Result<Read, String> {
     Ok(if written == text { Read::Same } else { Read::Written(written) })
 }
 
+/// Reads a time; the error is Go's, or ours for a moment beyond the year 9999.
+pub fn read(text: &str, precision: Precision) -> Result<Timestamp, String> {
+    parse(text, precision)?.ok_or_else(|| format!("parsing time {}: out of range", quote(text)))
+}
+
 /// The start of year 1: Go's zero time.
-fn zero() -> Timestamp {
+pub fn zero() -> Timestamp {
     Date::constant(1, 1, 1).to_zoned(jiff::tz::TimeZone::UTC).map_or(Timestamp::MIN, |zoned| zoned.timestamp())
 }
 

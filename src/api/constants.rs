@@ -1,0 +1,397 @@
+//! Names that are part of the contract, each once: labels, annotations, condition types, reasons and messages.
+//!
+//! Other programs look for them (Argo CD, dashboards, alerts, scripts around `kubectl get events`), so none may change.
+//! Messages that hold a name or a number are functions.
+
+/// The group of the five kinds of Argo Rollouts.
+pub const GROUP: &str = "argoproj.io";
+/// Their only version.
+pub const VERSION: &str = "v1alpha1";
+/// Group and version as objects carry them.
+pub const API_VERSION: &str = "argoproj.io/v1alpha1";
+/// The group of our own kind.
+pub const TIDEGATE_GROUP: &str = "tidegate.dev";
+/// Its group and version.
+pub const TIDEGATE_API_VERSION: &str = "tidegate.dev/v1alpha1";
+/// Who events say they come from.
+pub const EVENT_COMPONENT: &str = "rollouts-controller";
+
+/// The kinds.
+pub mod kind {
+    /// Keeps pods of one template running.
+    pub const ROLLOUT: &str = "Rollout";
+    /// What to measure, in a namespace.
+    pub const ANALYSIS_TEMPLATE: &str = "AnalysisTemplate";
+    /// What to measure, everywhere.
+    pub const CLUSTER_ANALYSIS_TEMPLATE: &str = "ClusterAnalysisTemplate";
+    /// An analysis under way.
+    pub const ANALYSIS_RUN: &str = "AnalysisRun";
+    /// Versions beside each other.
+    pub const EXPERIMENT: &str = "Experiment";
+    /// What to sync from a repository.
+    pub const GIT_SOURCE: &str = "GitSource";
+}
+
+/// Labels.
+pub mod label {
+    /// The version a ReplicaSet, pod, Service selector, AnalysisRun or Experiment belongs to.
+    pub const POD_TEMPLATE_HASH: &str = "rollouts-pod-template-hash";
+    /// Which of several controllers looks after an object.
+    pub const INSTANCE_ID: &str = "argo-rollouts.argoproj.io/controller-instance-id";
+    /// What a Rollout uses an AnalysisRun for.
+    pub const ROLLOUT_TYPE: &str = "rollout-type";
+    /// The step that an AnalysisRun belongs to.
+    pub const STEP_INDEX: &str = "step-index";
+    /// The AnalysisRun that a Job, and its pods, belong to.
+    pub const ANALYSIS_RUN_UID: &str = "analysisrun.argoproj.io/uid";
+}
+
+/// What a Rollout uses an AnalysisRun for.
+pub mod rollout_type {
+    /// A step.
+    pub const STEP: &str = "Step";
+    /// All through the update.
+    pub const BACKGROUND: &str = "Background";
+    /// Before the switch.
+    pub const PRE_PROMOTION: &str = "PrePromotion";
+    /// After the switch.
+    pub const POST_PROMOTION: &str = "PostPromotion";
+}
+
+/// Annotations.
+pub mod annotation {
+    /// The revision of a Rollout, ReplicaSet, AnalysisRun or Experiment.
+    pub const REVISION: &str = "rollout.argoproj.io/revision";
+    /// The revisions a ReplicaSet had before.
+    pub const REVISION_HISTORY: &str = "rollout.argoproj.io/revision-history";
+    /// What the Rollout wanted when its ReplicaSet was last scaled.
+    pub const DESIRED_REPLICAS: &str = "rollout.argoproj.io/desired-replicas";
+    /// The generation of the referenced workload.
+    pub const WORKLOAD_GENERATION: &str = "rollout.argoproj.io/workload-generation";
+    /// What was put on the pods of a ReplicaSet for its role.
+    pub const EPHEMERAL_METADATA: &str = "rollout.argoproj.io/ephemeral-metadata";
+    /// When a ReplicaSet is to be scaled down.
+    pub const SCALE_DOWN_DEADLINE: &str = "scale-down-deadline";
+    /// The Rollout that looks after a Service or another object.
+    pub const MANAGED_BY: &str = "argo-rollouts.argoproj.io/managed-by-rollouts";
+    /// Not used any more.
+    pub const RESTARTED_AFTER: &str = "argo-rollouts.argoproj.io/restarted-after";
+    /// Which notifications were sent.
+    pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
+    /// What kubectl last applied.
+    pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+    /// The Experiment of a ReplicaSet.
+    pub const EXPERIMENT_NAME: &str = "experiment.argoproj.io/name";
+    /// The version in that Experiment.
+    pub const EXPERIMENT_TEMPLATE: &str = "experiment.argoproj.io/template-name";
+    /// The AnalysisRun of a Job.
+    pub const ANALYSIS_RUN_NAME: &str = "analysisrun.argoproj.io/name";
+    /// Its namespace.
+    pub const ANALYSIS_RUN_NAMESPACE: &str = "analysisrun.argoproj.io/namespace";
+    /// The metric of a Job.
+    pub const ANALYSIS_RUN_METRIC: &str = "analysisrun.argoproj.io/metric-name";
+    /// Which annotations of an Ingress are a Rollout's.
+    pub const MANAGED_ALB_ANNOTATIONS: &str = "rollouts.argoproj.io/managed-alb-annotations";
+    /// The same, as older versions wrote it.
+    pub const MANAGED_ALB_ACTIONS: &str = "rollouts.argoproj.io/managed-alb-actions";
+}
+
+/// Phases of a Rollout.
+pub mod phase {
+    /// All is as wanted.
+    pub const HEALTHY: &str = "Healthy";
+    /// Something went wrong.
+    pub const DEGRADED: &str = "Degraded";
+    /// It is on its way.
+    pub const PROGRESSING: &str = "Progressing";
+    /// It waits.
+    pub const PAUSED: &str = "Paused";
+}
+
+/// Phases of an AnalysisRun, a measurement or an Experiment.
+pub mod analysis_phase {
+    /// Not begun.
+    pub const PENDING: &str = "Pending";
+    /// Under way.
+    pub const RUNNING: &str = "Running";
+    /// As hoped.
+    pub const SUCCESSFUL: &str = "Successful";
+    /// Not as hoped.
+    pub const FAILED: &str = "Failed";
+    /// It could not be done.
+    pub const ERROR: &str = "Error";
+    /// Neither success nor failure.
+    pub const INCONCLUSIVE: &str = "Inconclusive";
+}
+
+/// Reasons to wait.
+pub mod pause {
+    /// A pause step.
+    pub const CANARY_PAUSE_STEP: &str = "CanaryPauseStep";
+    /// Before the switch.
+    pub const BLUE_GREEN_PAUSE: &str = "BlueGreenPause";
+    /// An analysis that was inconclusive.
+    pub const INCONCLUSIVE_ANALYSIS: &str = "InconclusiveAnalysisRun";
+    /// An experiment that was inconclusive.
+    pub const INCONCLUSIVE_EXPERIMENT: &str = "InconclusiveExperiment";
+}
+
+/// Condition types.
+pub mod condition {
+    /// The specification is wrong.
+    pub const INVALID_SPEC: &str = "InvalidSpec";
+    /// Enough pods are available.
+    pub const AVAILABLE: &str = "Available";
+    /// It moves.
+    pub const PROGRESSING: &str = "Progressing";
+    /// A pod could not be made or deleted.
+    pub const REPLICA_FAILURE: &str = "ReplicaFailure";
+    /// It waits.
+    pub const PAUSED: &str = "Paused";
+    /// The newest version is stable.
+    pub const COMPLETED: &str = "Completed";
+    /// All is as wanted.
+    pub const HEALTHY: &str = "Healthy";
+    /// An Experiment runs.
+    pub const RUNNING: &str = "Running";
+    /// All is as wanted, in the words of kstatus.
+    pub const READY: &str = "Ready";
+    /// It is on its way, in the words of kstatus.
+    pub const RECONCILING: &str = "Reconciling";
+    /// It will not get there by itself, in the words of kstatus.
+    pub const STALLED: &str = "Stalled";
+}
+
+/// Reasons of conditions and events.
+pub mod reason {
+    /// The specification is wrong.
+    pub const INVALID_SPEC: &str = "InvalidSpec";
+    /// About availability, whether it is there or not.
+    pub const AVAILABLE: &str = "AvailableReason";
+    /// A ReplicaSet moves.
+    pub const REPLICA_SET_UPDATED: &str = "ReplicaSetUpdated";
+    /// A ReplicaSet could not be created.
+    pub const REPLICA_SET_CREATE_ERROR: &str = "ReplicaSetCreateError";
+    /// A ReplicaSet was created.
+    pub const NEW_REPLICA_SET: &str = "NewReplicaSetCreated";
+    /// A ReplicaSet was there already.
+    pub const FOUND_NEW_REPLICA_SET: &str = "FoundNewReplicaSet";
+    /// The Rollout has a new revision.
+    pub const ROLLOUT_UPDATED: &str = "RolloutUpdated";
+    /// The newest version is stable.
+    pub const ROLLOUT_COMPLETED: &str = "RolloutCompleted";
+    /// A newer version is on its way.
+    pub const ROLLOUT_NOT_COMPLETED: &str = "RolloutNotCompleted";
+    /// About health, whether it is there or not.
+    pub const ROLLOUT_HEALTHY: &str = "RolloutHealthy";
+    /// The update was aborted.
+    pub const ROLLOUT_ABORTED: &str = "RolloutAborted";
+    /// The update is tried again.
+    pub const ROLLOUT_RETRY: &str = "RolloutRetry";
+    /// It waits.
+    pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
+    /// It goes on.
+    pub const ROLLOUT_RESUMED: &str = "RolloutResumed";
+    /// Too few pods are available.
+    pub const REPLICA_SET_NOT_AVAILABLE: &str = "ReplicaSetNotAvailable";
+    /// A step is done.
+    pub const STEP_COMPLETED: &str = "RolloutStepCompleted";
+    /// Steps are not needed.
+    pub const SKIP_STEPS: &str = "SkipSteps";
+    /// Traffic was moved.
+    pub const TRAFFIC_WEIGHT_UPDATED: &str = "TrafficWeightUpdated";
+    /// Traffic could not be moved.
+    pub const TRAFFIC_ROUTING_ERROR: &str = "TrafficRoutingError";
+    /// A Service leads to another version.
+    pub const SWITCH_SERVICE: &str = "SwitchService";
+    /// The new version is there.
+    pub const NEW_REPLICA_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
+    /// An analysis failed.
+    pub const ANALYSIS_RUN_FAILED: &str = "AnalysisRunFailed";
+    /// An experiment failed.
+    pub const EXPERIMENT_FAILED: &str = "ExperimentFailed";
+    /// An experiment was begun.
+    pub const EXPERIMENT_CREATED: &str = "ExperimentCreated";
+    /// An experiment is over.
+    pub const EXPERIMENT_COMPLETED: &str = "ExperimentCompleted";
+    /// A pass failed.
+    pub const RECONCILIATION_ERROR: &str = "ReconciliationError";
+    /// It does not get on.
+    pub const TIMED_OUT: &str = "ProgressDeadlineExceeded";
+    /// The Rollout is gone.
+    pub const ROLLOUT_DELETED: &str = "RolloutDeleted";
+    /// A ReplicaSet was scaled.
+    pub const SCALING_REPLICA_SET: &str = "ScalingReplicaSet";
+    /// A Service is not as it should be.
+    pub const SERVICE_REFERENCE: &str = "ServiceReferenceError";
+    /// A step plugin has got on.
+    pub const STEP_PLUGIN_TRANSITION: &str = "StepPluginTransition";
+    /// The load balancer agrees.
+    pub const TARGET_GROUP_VERIFIED: &str = "TargetGroupVerified";
+    /// The load balancer does not agree yet.
+    pub const TARGET_GROUP_UNVERIFIED: &str = "TargetGroupUnverified";
+    /// The load balancer could not be asked.
+    pub const TARGET_GROUP_VERIFY_ERROR: &str = "TargetGroupVerifyError";
+    /// The weights could not be checked.
+    pub const WEIGHT_VERIFY_ERROR: &str = "WeightVerifyError";
+    /// There is no such load balancer.
+    pub const LOAD_BALANCER_NOT_FOUND: &str = "LoadBalancerNotFound";
+    /// The Rollout was first seen.
+    pub const ADDED_TO_INFORMER: &str = "RolloutAddedToInformer";
+}
+
+/// Messages of conditions and events.
+pub mod message {
+    /// Of a missing field.
+    pub fn missing_field(path: &str) -> String {
+        format!("Rollout has missing field '{path}'")
+    }
+    /// Of an invalid specification.
+    pub fn invalid_spec(rollout: &str, problem: &str) -> String {
+        format!("The Rollout {} is invalid: {problem}", quoted(rollout))
+    }
+
+    /// Of a Rollout with enough pods.
+    pub const AVAILABLE: &str = "Rollout has minimum availability";
+
+    /// Of a Rollout with too few.
+    pub const NOT_AVAILABLE: &str = "Rollout does not have minimum availability";
+
+    /// Of a healthy Rollout.
+    pub const HEALTHY: &str = "Rollout is healthy";
+
+    /// Of any other.
+    pub const NOT_HEALTHY: &str = "Rollout is not healthy";
+
+    /// Of the condition Completed, whatever its status.
+    pub const COMPLETED: &str = "RolloutCompleted";
+
+    /// Of a retry.
+    pub const RETRY: &str = "Retrying Rollout after abort";
+
+    /// Of a pause, whatever the condition's status.
+    pub const PAUSED: &str = "Rollout is paused";
+
+    /// Of its end.
+    pub const RESUMED: &str = "Rollout is resumed";
+
+    /// Of a Rollout on its way.
+    pub fn rollout_progressing(rollout: &str) -> String {
+        format!("Rollout {} is progressing.", quoted(rollout))
+    }
+
+    /// Of a ReplicaSet on its way.
+    pub fn replica_set_progressing(set: &str) -> String {
+        format!("ReplicaSet {} is progressing.", quoted(set))
+    }
+
+    /// Of a ReplicaSet that could not be created.
+    pub fn replica_set_create_error(set: &str, error: &str) -> String {
+        format!("Failed to create new replica set {}: {error}", quoted(set))
+    }
+
+    /// Of a new ReplicaSet, in a condition.
+    pub fn new_replica_set(set: &str) -> String {
+        format!("Created new replica set {}", quoted(set))
+    }
+
+    /// Of a new ReplicaSet, in an event.
+    pub fn created_replica_set(set: &str, revision: i64) -> String {
+        format!("Created ReplicaSet {set} (revision {revision})")
+    }
+
+    /// Of a ReplicaSet that was there already.
+    pub fn found_new_replica_set(set: &str) -> String {
+        format!("Found new replica set {}", quoted(set))
+    }
+
+    /// Of a new revision.
+    pub fn rollout_updated(revision: &str) -> String {
+        format!("Rollout updated to revision {revision}")
+    }
+
+    /// Of a promotion.
+    pub fn rollout_completed(revision: i64, hash: &str, why: &str) -> String {
+        format!("Rollout completed update to revision {revision} ({hash}): {why}")
+    }
+
+    /// Of an update that begins.
+    pub fn rollout_not_completed(revision: i64, hash: &str) -> String {
+        format!("Rollout not completed, started update to revision {revision} ({hash})")
+    }
+
+    /// Of an abort.
+    pub fn rollout_aborted(revision: i64) -> String {
+        format!("Rollout aborted update to revision {revision}")
+    }
+
+    /// Of a step that is done, counted from 1.
+    pub fn step_completed(step: usize, of: usize, what: &str) -> String {
+        format!("Rollout step {step}/{of} completed ({what})")
+    }
+
+    /// Of traffic that was moved.
+    pub fn traffic_weight_updated(change: &str) -> String {
+        format!("Traffic weight updated {change}")
+    }
+
+    /// Of a pass that failed.
+    pub fn reconciliation_error(error: &str) -> String {
+        format!("Reconciliation failed with error: {error}")
+    }
+
+    /// Of a Rollout that does not get on.
+    pub fn rollout_timed_out(rollout: &str) -> String {
+        format!("Rollout {} has timed out progressing.", quoted(rollout))
+    }
+
+    /// Of a ReplicaSet that does not get on.
+    pub fn replica_set_timed_out(set: &str) -> String {
+        format!("ReplicaSet {} has timed out progressing.", quoted(set))
+    }
+
+    /// Of a ReplicaSet that is there.
+    pub fn replica_set_completed(set: &str) -> String {
+        format!("ReplicaSet {} has successfully progressed.", quoted(set))
+    }
+
+    /// Of a Rollout that is gone.
+    pub fn rollout_deleted(namespace: &str, name: &str) -> String {
+        format!("Rollout {namespace}/{name} is deleted.")
+    }
+
+    /// Of a ReplicaSet that was scaled; the direction is `up` or `down`.
+    pub fn scaled(direction: &str, set: &str, revision: i64, from: i32, to: i32) -> String {
+        format!("Scaled {direction} ReplicaSet {set} (revision {revision}) from {from} to {to}")
+    }
+
+    /// Of a Service that is another Rollout's.
+    pub fn service_managed_elsewhere(service: &str) -> String {
+        format!("Service {} is managed by another Rollout", quoted(service))
+    }
+
+    /// Of a Service that leads to another version.
+    pub fn switched_service(service: &str, from: &str, to: &str) -> String {
+        format!("Switched selector for service '{service}' from '{from}' to '{to}'")
+    }
+
+    /// Of an Experiment on its way.
+    pub fn experiment_progressing(experiment: &str) -> String {
+        format!("Experiment {} is progressing.", quoted(experiment))
+    }
+
+    /// Of an Experiment that runs.
+    pub fn experiment_running(experiment: &str) -> String {
+        format!("Experiment {} is running.", quoted(experiment))
+    }
+
+    /// Of an Experiment that is over.
+    pub fn experiment_completed(experiment: &str) -> String {
+        format!("Experiment {} has successfully ran and completed.", quoted(experiment))
+    }
+
+    /// A name in quotes, as Go's `%q` writes it; names of objects need no escapes.
+    fn quoted(name: &str) -> String {
+        format!("{name:?}")
+    }
+}
