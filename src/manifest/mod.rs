@@ -49,11 +49,11 @@ pub struct Mistake {
     /// What.
     pub what: String,
     /// A second place that has to do with it, and how.
-    pub also: Option<(Span, String)>,
+    pub also: Option<Box<(Span, String)>>,
     /// What to do about it.
     pub remedy: String,
     /// What the parser said, word for word, and in which line, if it was the one to complain.
-    pub parser: Option<(String, usize)>,
+    pub parser: Option<Box<(String, usize)>>,
 }
 
 /// The sorts of mistakes in a text.
@@ -110,7 +110,7 @@ impl Mistake {
     }
 
     fn also(self, span: Span, what: String) -> Mistake {
-        Mistake { also: Some((span, what)), ..self }
+        Mistake { also: Some(Box::new((span, what))), ..self }
     }
 }
 

@@ -126,7 +126,7 @@ fn what_is_wrong_is_said_with_its_place() {
 fn both_places_of_a_repeated_key_are_named() {
     let file = file("apiVersion: v1\nkind: X\nd:\n  k: 1\n  j: 2\n  k: 3\n");
     let mistake = &file.mistakes[0];
-    let (first, said) = mistake.also.clone().unwrap();
+    let (first, said) = *mistake.also.clone().unwrap();
     let lines = (file.source.position(mistake.span.start).line, file.source.position(first.start).line);
     assert_eq!((lines, said.as_str()), ((6, 4), "it is given here first"));
     assert_eq!(file.objects[0].value.at(&["d", "k"]), Some(&value!(3)));
@@ -255,7 +255,7 @@ proptest! {
         for mistake in &file.mistakes {
             let note = snippet::Note {
                 weight: snippet::Weight::Error, code: "c", what: &mistake.what, at: (&file.source, mistake.span),
-                also: mistake.also.iter().map(|(span, said)| (&*file.source, *span, said.as_str())).collect(), remedy: &mistake.remedy,
+                also: mistake.also.iter().map(|also| (&*file.source, also.0, also.1.as_str())).collect(), remedy: &mistake.remedy,
             };
             prop_assert!(snippet::render(&note, false).contains("-->"));
         }

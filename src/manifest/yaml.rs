@@ -539,7 +539,7 @@ fn syntax(error: &ScanError, text: &str, offset: usize) -> Mistake {
         Span::new(offset + shown, offset + shown + width),
         what.unwrap_or_else(|| error.info()),
     );
-    Mistake { parser: Some((error.info(), error.marker().line())), ..mistake.remedy(remedy.into()) }
+    Mistake { parser: Some(Box::new((error.info(), error.marker().line()))), ..mistake.remedy(remedy.into()) }
 }
 
 const TABS: &str = "indent with spaces";

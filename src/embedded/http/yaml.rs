@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, String> {
                 repeated
                     .push((mistake.span, format!("line {}: key {} already set in map", line(mistake), go_quoted(key))));
             }
-            (kind, Some((said, line))) if kind.is_fatal() => return Err(words(said, *line, text)),
+            (kind, Some(parser)) if kind.is_fatal() => return Err(words(&parser.0, parser.1, text)),
             (kind, None) if kind.is_fatal() => return Err(unparsed(mistake, text)),
             _ => {}
         }
