@@ -345,11 +345,19 @@ impl FieldError {
     }
 
     fn cause(&self) -> Cause {
-        let rule = match &self.rule {
-            Rule::Printed(rule, _) => rule.as_ref(),
+        Cause { reason: self.reason().into(), message: self.body(), field: self.field.clone() }
+    }
+
+    fn plain_rule(&self) -> &Rule {
+        match &self.rule {
+            Rule::Printed(rule, _) => rule,
             rule => rule,
-        };
-        let reason = match rule {
+        }
+    }
+
+    /// `field.ErrorType`, such as `FieldValueInvalid`.
+    pub fn reason(&self) -> &'static str {
+        match self.plain_rule() {
             Rule::Required => "FieldValueRequired",
             Rule::Invalid(_) | Rule::InvalidWhole => "FieldValueInvalid",
             Rule::NotSupported(..) => "FieldValueNotSupported",
@@ -360,8 +368,63 @@ impl FieldError {
             Rule::NotFound(_) => "FieldValueNotFound",
             Rule::TypeInvalid(_) => "FieldValueTypeInvalid",
             Rule::Internal | Rule::Printed(..) => "InternalError",
-        };
-        Cause { reason: reason.into(), message: self.body(), field: self.field.clone() }
+        }
+    }
+
+    /// The kind of problem in words, such as `Invalid value`.
+    pub fn kind(&self) -> &'static str {
+        match self.plain_rule() {
+            Rule::Required => "Required value",
+            Rule::Invalid(_) | Rule::TypeInvalid(_) | Rule::InvalidWhole => "Invalid value",
+            Rule::NotSupported(..) => "Unsupported value",
+            Rule::Duplicate(_) | Rule::DuplicateWhole => "Duplicate value",
+            Rule::Forbidden => "Forbidden",
+            Rule::TooLong(_) => "Too long",
+            Rule::TooMany(..) => "Too many",
+            Rule::NotFound(_) => "Not found",
+            Rule::Internal | Rule::Printed(..) => "Internal error",
+        }
+    }
+
+    /// What is wrong with the value, without naming it: `supported values: "A", "B"`.
+    pub fn explanation(&self) -> String {
+        match self.plain_rule() {
+            Rule::NotSupported(_, allowed) if !allowed.is_empty() => {
+                let quoted: Vec<String> = allowed.iter().map(|s| go_quoted(s)).collect();
+                format!("supported values: {}", quoted.join(", "))
+            }
+            Rule::TooLong(limit) => format!("may not be more than {limit} bytes"),
+            Rule::TooMany(_, limit) => {
+                format!("must have at most {limit} item{}", if *limit == 1 { "" } else { "s" })
+            }
+            _ => self.detail.clone(),
+        }
+    }
+
+    /// The offending value, where there is one: as JSON, in upstream's order of fields where that is known.
+    pub fn bad_value(&self) -> Option<String> {
+        if let Rule::Printed(_, text) = &self.rule {
+            return Some(text.clone());
+        }
+        match &self.rule {
+            Rule::Invalid(value) | Rule::TypeInvalid(value) | Rule::Duplicate(value) | Rule::NotFound(value) => {
+                Some(value.to_json())
+            }
+            Rule::NotSupported(value, _) => Some(value.to_json()),
+            Rule::TooMany(given, _) => Some(given.to_string()),
+            Rule::Required
+            | Rule::Forbidden
+            | Rule::TooLong(_)
+            | Rule::Internal
+            | Rule::InvalidWhole
+            | Rule::DuplicateWhole
+            | Rule::Printed(..) => None,
+        }
+    }
+
+    /// Upstream itself stumbled.
+    pub fn internal(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        FieldError { field: field.into(), rule: Rule::Internal, detail: detail.into() }
     }
 }
 

@@ -176,6 +176,8 @@ codes! {
         "ALB knows `exact` only.";
     MirrorPercentage "mirror-percentage" Warning "the percentage of a mirror is not within 0 to 100"
         "It is the share of requests that are copied to the canary.";
+    MirrorHeader "mirror-header" Warning "a header of a mirror is not compared with exactly one value"
+        "Argo Rollouts does not look at it; the first of exact, prefix and regex is used, and a header with none is ignored.";
     ExperimentWeight "experiment-weight" Error "an experiment's template cannot have a weight here"
         "Weights of experiment templates need traffic routing with ALB, SMI, Istio or a plugin.";
     ExperimentDuration "experiment-duration" Warning "the duration of an experiment cannot be read"

@@ -5,7 +5,13 @@
 
 use std::fmt;
 
-use crate::kubernetes::value::{Text, Value};
+use serde::Serialize;
+
+use super::problem::Words;
+use crate::kubernetes::{
+    status::{FieldError, Rule},
+    value::{Text, Value},
+};
 
 /// The keys and indices that lead from an object's root to one of its values.
 ///
@@ -142,6 +148,33 @@ impl<'p> At<'p> {
         }
         field
     }
+
+    /// Argo Rollouts' words for a value here that is wrong.
+    pub fn invalid(&self, value: impl Into<Value>, detail: impl Into<String>) -> Words {
+        Words::Field(FieldError::invalid(self.field(), value, detail))
+    }
+
+    /// The same for a value that it prints as a struct.
+    pub fn invalid_struct(&self, value: &impl Serialize, detail: impl Into<String>) -> Words {
+        let rule = Rule::Printed(Box::new(Rule::Invalid(Value::Null)), go_json(value));
+        Words::Field(FieldError { field: self.field(), rule, detail: detail.into() })
+    }
+
+    /// Argo Rollouts' words for a value that should be here.
+    pub fn required(&self, detail: impl Into<String>) -> Words {
+        Words::Field(FieldError::required(self.field(), detail))
+    }
+
+    /// Argo Rollouts' words where it calls a mistake here an internal error.
+    pub fn internal(&self, detail: impl Into<String>) -> Words {
+        Words::Field(FieldError::internal(self.field(), detail))
+    }
+}
+
+/// A wire type as Go writes it: fields in Go's order, three characters of strings as escapes.
+fn go_json(value: &impl Serialize) -> String {
+    let json = serde_json::to_string(value).unwrap_or_default();
+    json.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod pod_hash;
 mod step_hash;
+mod validation;
 
 use std::{borrow::Cow, env, fs, path::PathBuf};
 

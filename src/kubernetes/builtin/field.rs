@@ -11,7 +11,19 @@ use crate::kubernetes::{
 };
 
 /// Where problems are noted, in the order they are found.
-pub type Problems = RefCell<Vec<FieldError>>;
+pub struct Problems {
+    noted: RefCell<Vec<FieldError>>,
+    judge: Judge,
+}
+
+/// Who judges: the rules have changed, and a server switches on what a program that links them leaves off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judge {
+    /// The API server of Kubernetes 1.35.
+    Server,
+    /// A program that links the libraries of Kubernetes 1.34 with the options of Argo Rollouts.
+    Library,
+}
 
 /// One value of an object under validation.
 #[derive(Clone, Copy)]
@@ -35,9 +47,29 @@ static ABSENT: Value = Value::Null;
 
 /// The problems `rules` find in `value`.
 pub fn judge(value: &Value, rules: impl FnOnce(&Field)) -> Vec<FieldError> {
-    let problems = Problems::default();
+    judge_as(Judge::Server, value, rules)
+}
+
+/// The problems `rules` find in `value` if this one judges.
+pub fn judge_as(judge: Judge, value: &Value, rules: impl FnOnce(&Field)) -> Vec<FieldError> {
+    let problems = Problems { noted: RefCell::default(), judge };
     rules(&Field { value, parent: None, step: Step::Root, problems: &problems });
-    problems.into_inner()
+    let mut noted = problems.noted.into_inner();
+    if judge == Judge::Library {
+        noted.iter_mut().for_each(|problem| older_words(&mut problem.detail));
+    }
+    noted
+}
+
+/// The words of 1.34 for two rules that 1.35 words otherwise.
+fn older_words(detail: &mut String) {
+    if let Some(rest) = detail.strip_prefix("a valid label key must ") {
+        *detail = format!("a qualified name must {rest}");
+    } else if let Some(limit) =
+        detail.strip_prefix("must be no more than ").and_then(|rest| rest.strip_suffix(" bytes"))
+    {
+        *detail = format!("must be no more than {limit} characters");
+    }
 }
 
 impl<'v, 'p> Field<'v, 'p> {
@@ -118,14 +150,19 @@ impl<'v, 'p> Field<'v, 'p> {
         self.value.as_map().map_or(self.list().len(), Map::len)
     }
 
+    /// Who judges.
+    pub fn judge(&self) -> Judge {
+        self.problems.judge
+    }
+
     /// How many problems have been noted so far: to ask later whether a rule found any.
     pub fn noted(&self) -> usize {
-        self.problems.borrow().len()
+        self.problems.noted.borrow().len()
     }
 
     /// Notes a problem that was made elsewhere.
     pub fn note(&self, problem: FieldError) {
-        self.problems.borrow_mut().push(problem);
+        self.problems.noted.borrow_mut().push(problem);
     }
 
     fn find(&self, rule: Rule, detail: impl Into<String>) {

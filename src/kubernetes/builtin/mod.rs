@@ -44,7 +44,7 @@ use super::{
     status::{FieldError, Status},
     value::{Text, Value},
 };
-use field::{Field, judge};
+use field::{Field, Judge, judge, judge_as};
 
 /// What preparing an object may need to know beside the object.
 pub struct Context<'a> {
@@ -183,6 +183,17 @@ fn keep(value: &mut Value, old: &Value, path: &[&str]) {
         (Some(_), None) => _ = value.remove_at(path),
         (None, None) => {}
     }
+}
+
+/// What a controller that links Kubernetes' libraries says of the selector of a ReplicaSet.
+pub fn judge_selector(replica_set: &Value) -> Vec<FieldError> {
+    judge_as(Judge::Library, replica_set, |object| meta::selector(&object.child("spec").child("selector")))
+}
+
+/// What a controller that links Kubernetes' libraries says of the template of a ReplicaSet, and of its selector with
+/// regard to it.
+pub fn judge_template(replica_set: &Value) -> Vec<FieldError> {
+    judge_as(Judge::Library, replica_set, |object| workload::new_template(&object.child("spec")))
 }
 
 /// The rules a new object breaks, in upstream's order; the store puts those of its metadata before them.

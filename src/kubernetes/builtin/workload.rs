@@ -120,6 +120,11 @@ fn runs_forever(template: &Field, owner: &str) {
     }
 }
 
+/// The template of a ReplicaSet that is new, and whether its selector chooses it.
+pub fn new_template(spec: &Field) {
+    selected_template(spec, &Before::of(None));
+}
+
 fn selected_template(spec: &Field, before: &Before) {
     if selects_template(spec) {
         let template = spec.child("template");

@@ -3,7 +3,7 @@
 use super::{Rules, WINDOWS, security, volume};
 use crate::kubernetes::{
     builtin::{
-        field::Field,
+        field::{Field, Judge},
         resource::{self, Level},
     },
     names,
@@ -185,9 +185,17 @@ fn host_ports_of(blamed: &Field, container: &Field, seen: &mut Vec<String>) {
     }
 }
 
+/// The rule for names of environment variables. Servers have relaxed it; a library does if it is told to.
+fn env_name(judge: Judge) -> fn(&str) -> Vec<String> {
+    match judge {
+        Judge::Server => names::relaxed_env_var_name,
+        Judge::Library => names::env_var_name,
+    }
+}
+
 fn env(at: &Field) {
     for variable in at.items() {
-        variable.child("name").check_required(names::relaxed_env_var_name);
+        variable.child("name").check_required(env_name(at.judge()));
         let from = variable.child("valueFrom");
         if from.is_set() {
             env_source(&from, variable.child("value").text());
@@ -235,7 +243,10 @@ fn env_source(at: &Field, value: &str) {
         if path.text().is_empty() { path.required("") } else { volume::no_backsteps(&path) }
     }
     if sources == 0 {
-        let all = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
+        let all = match at.judge() {
+            Judge::Server => "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+            Judge::Library => "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
+        };
         at.refuse("", format!("must specify one of: {all}"));
     } else if !value.is_empty() {
         at.refuse("", "may not be specified when `value` is not empty");
@@ -338,7 +349,7 @@ pub fn resource_ref(at: &Field, reader: Reader) {
 
 fn env_from(at: &Field) {
     for source in at.items() {
-        source.child("prefix").check_given(names::relaxed_env_var_name);
+        source.child("prefix").check_given(env_name(at.judge()));
         let mut sources = 0;
         for reference in [source.child("configMapRef"), source.child("secretRef")] {
             if reference.is_set() {

@@ -14,7 +14,7 @@ pub use update::{validate_status, validate_update};
 pub use volume::template_metadata;
 
 use super::{
-    field::Field,
+    field::{Field, Judge},
     gostruct, meta, net,
     resource::{self, Level},
 };
@@ -110,7 +110,7 @@ pub fn annotations(at: &Field, spec: &Field) {
         mirror.invalid("must set spec.nodeName if mirror pod annotation is set");
     }
     let cost = at.key("controller.kubernetes.io/pod-deletion-cost");
-    if cost.is_set() && !is_deletion_cost(cost.text()) {
+    if cost.is_set() && at.judge() == Judge::Server && !is_deletion_cost(cost.text()) {
         cost.invalid("must be a 32bit integer");
     }
     for (key, profile) in at.entries() {
