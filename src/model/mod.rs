@@ -2,16 +2,22 @@
 //!
 //! Never does I/O, never reads a clock; problems are values.
 
+pub mod affinity;
 pub mod analysis;
 pub mod code;
+pub mod duration;
+pub mod ephemeral;
 pub mod experiment;
 pub mod go_json;
 pub mod hash;
 pub mod parse;
 pub mod path;
 pub mod problem;
+pub mod replica_set;
+pub mod revision;
 pub mod rollout;
 pub mod step;
 pub mod strategy;
+pub mod template;
 pub mod traffic;
 pub mod weight;

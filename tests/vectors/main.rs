@@ -4,8 +4,12 @@
 //! file names; one that is missing there is an error). One test per file, one module per category.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod anti_affinity;
+mod ephemeral_metadata;
 mod pod_hash;
+mod revisions;
 mod step_hash;
+mod template_equal;
 mod validation;
 
 use std::{borrow::Cow, env, fs, path::PathBuf};

@@ -191,14 +191,14 @@ impl Rest<'_> {
     }
 }
 
-/// A text as Go's time errors quote it: byte by byte, all but printable ASCII escaped.
-fn quote(text: &str) -> String {
+/// A text as Go's time errors quote it: byte by byte, escaping what is not ASCII or below a space.
+pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for byte in text.bytes() {
         match byte {
             b'"' | b'\\' => out.extend(['\\', byte.into()]),
-            b' '..0x7f => out.push(byte.into()),
+            b' '..0x80 => out.push(byte.into()),
             _ => out.push_str(&format!("\\x{byte:02x}")),
         }
     }

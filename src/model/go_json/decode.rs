@@ -5,7 +5,7 @@
 
 use super::{
     Shape, Type, fields_of,
-    write::{canonical_time, int32, int64},
+    write::{canonical_time, int32, int64, number_text},
 };
 use crate::kubernetes::{
     schema::quantity,
@@ -68,7 +68,7 @@ impl<'a> Walk<'a> {
             (Shape::Raw, _) | (Shape::Bool, Value::Bool(_)) | (Shape::Str, Value::Str(_)) => Some(value.clone()),
             (Shape::Int32, _) => self.or_wrong(int32(value).map(Value::from), shape, value),
             (Shape::Int64, _) => self.or_wrong(int64(value).map(Value::from), shape, value),
-            (Shape::Quantity, _) => self.or_end(is_quantity(value).then(|| value.clone()), shape, value),
+            (Shape::Quantity, _) => self.or_end(canonical_quantity(value), shape, value),
             (Shape::Time, _) => self.or_end(canonical_time(value).is_ok().then(|| value.clone()), shape, value),
             (Shape::IntOrString, Value::Str(_)) => Some(value.clone()),
             (Shape::IntOrString, _) => self.or_end(int32(value).map(Value::from), shape, value),
@@ -155,11 +155,17 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn is_quantity(value: &Value) -> bool {
+/// A quantity as it is written; `None` if it is none.
+fn canonical_quantity(value: &Value) -> Option<Value> {
     match value {
-        Value::Str(text) => quantity::canonical(text).is_ok(),
-        Value::Int(_) | Value::Float(_) => true,
-        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => false,
+        Value::Str(text) => {
+            quantity::canonical(text).ok().map(|written| written.map_or_else(|| value.clone(), Value::from))
+        }
+        Value::Int(_) | Value::Float(_) => {
+            let text = number_text(value);
+            quantity::canonical(&text).ok().map(|written| written.unwrap_or(text).into())
+        }
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => None,
     }
 }
 

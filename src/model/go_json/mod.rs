@@ -8,6 +8,7 @@
 //! ([`facts`](crate::kubernetes::facts)): a field added since must not change a hash.
 
 mod decode;
+mod same;
 mod write;
 
 use std::{collections::HashMap, sync::LazyLock};
@@ -24,6 +25,11 @@ pub struct Type(&'static Shape);
 /// The type of `spec.template`.
 pub fn pod_template() -> Type {
     Type(&GRAPH.pod_template)
+}
+
+/// The types of a pod template's `metadata` and `spec`.
+pub fn parts_of_pod_template() -> (Type, Type) {
+    (Type(&GRAPH.metadata), Type(&GRAPH.pod_spec))
 }
 
 /// The type of `spec.strategy.canary.steps`.
@@ -109,6 +115,8 @@ struct Graph {
     /// `Shape::Struct` of each struct, to hand out.
     shapes: Vec<Shape>,
     pod_template: Shape,
+    metadata: Shape,
+    pod_spec: Shape,
     steps: Shape,
     metric: Shape,
 }
@@ -134,6 +142,8 @@ impl Graph {
         let root = |name: &str| names.get(name).map(|index| Shape::Struct(*index)).ok_or_else(|| name.to_owned());
         Ok(Graph {
             pod_template: root("PodTemplateSpec")?,
+            metadata: root("ObjectMeta")?,
+            pod_spec: root("PodSpec")?,
             steps: Shape::List(Box::new(root("CanaryStep")?)),
             metric: root("Metric")?,
             shapes: (0..structs.len()).map(Shape::Struct).collect(),

@@ -248,7 +248,7 @@ fn raw(value: &Value, out: &mut impl Sink) {
 }
 
 /// A number as Go writes it: the shortest digits that read back the same, with an exponent below 1e-6 and from 1e21 on.
-fn number_text(value: &Value) -> String {
+pub(super) fn number_text(value: &Value) -> String {
     let float = match value {
         Value::Int(n) => return n.to_string(),
         Value::Float(f) if f.is_finite() => *f,
