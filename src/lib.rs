@@ -24,6 +24,7 @@
 //! | [`kubernetes`] | what every API server knows: kinds, schemas, defaults, validation, patches, apply, selectors |
 //! | [`api`] | the custom resources as on the wire |
 //! | [`model`] | what they mean: exact types, problems, hashes, health |
+//! | [`rollout`] | deciding about a Rollout: sizes, steps, history |
 //! | [`manifest`] | bytes of files to objects that know their places |
 //! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
 //! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
@@ -53,3 +54,4 @@ pub mod embedded;
 pub mod kubernetes;
 pub mod manifest;
 pub mod model;
+pub mod rollout;

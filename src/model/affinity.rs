@@ -4,12 +4,11 @@
 //! a term that names anything but the hash label.
 
 use crate::{
+    api::{self, constants::label},
     kubernetes::value::{Value, intern},
     value,
 };
 
-/// The label that the term selects by.
-const HASH_LABEL: &str = "rollouts-pod-template-hash";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
@@ -26,6 +25,18 @@ pub enum AntiAffinity {
 }
 
 impl AntiAffinity {
+    /// The rule of a strategy, if it has one. Of two kinds the preferred one counts.
+    pub fn of(strategy: &api::RolloutStrategy) -> Option<AntiAffinity> {
+        let canary = strategy.canary.as_ref().and_then(|canary| canary.anti_affinity.as_ref());
+        let blue_green = strategy.blue_green.as_ref().and_then(|blue_green| blue_green.anti_affinity.as_ref());
+        let rule = canary.or(blue_green)?;
+        let preferred = rule.preferred_during_scheduling_ignored_during_execution.as_ref();
+        let required = rule.required_during_scheduling_ignored_during_execution.as_ref();
+        preferred
+            .map(|preferred| AntiAffinity::Preferred { weight: preferred.weight })
+            .or_else(|| required.map(|_| AntiAffinity::Required))
+    }
+
     /// The field of `podAntiAffinity` that holds its terms.
     fn list(self) -> &'static str {
         match self {
@@ -43,7 +54,7 @@ impl AntiAffinity {
             return affinity.cloned();
         }
         let term = value!({
-            "labelSelector": {"matchExpressions": [{"key": HASH_LABEL, "operator": "In", "values": [stable]}]},
+            "labelSelector": {"matchExpressions": [{"key": label::POD_TEMPLATE_HASH, "operator": "In", "values": [stable]}]},
             "namespaces": [namespace],
             "topologyKey": "kubernetes.io/hostname",
         });
@@ -72,7 +83,9 @@ impl AntiAffinity {
                 AntiAffinity::Required => term,
             };
             let requirements = term.list_at(&["labelSelector", "matchExpressions"]);
-            let ours = requirements.iter().find(|requirement| requirement.str_at(&["key"]) == Some(HASH_LABEL))?;
+            let ours = requirements
+                .iter()
+                .find(|requirement| requirement.str_at(&["key"]) == Some(label::POD_TEMPLATE_HASH))?;
             Some((index, ours.list_at(&["values"]).first().and_then(Value::as_str).unwrap_or_default()))
         })
     }

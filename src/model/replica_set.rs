@@ -6,15 +6,13 @@ use std::cmp::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::kubernetes::{
-    schema::gotime::{self, Precision},
-    value::{Map, Text, Value},
+use crate::{
+    api::constants::{annotation, label},
+    kubernetes::{
+        schema::gotime::{self, Precision},
+        value::{Map, Text, Value},
+    },
 };
-
-/// The label with the hash of the template.
-const HASH_LABEL: &str = "rollouts-pod-template-hash";
-const DESIRED_REPLICAS: &str = "rollout.argoproj.io/desired-replicas";
-const SCALE_DOWN_DEADLINE: &str = "scale-down-deadline";
 
 /// The sizes, the identity and the notes of a ReplicaSet.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,6 +21,8 @@ pub struct ReplicaSet {
     pub name: Text,
     /// The hash it carries as a label; empty if none.
     pub hash: Text,
+    /// Whether it is on its way out.
+    pub deleting: bool,
     /// When it was created.
     pub created: Option<Timestamp>,
     /// Its annotations.
@@ -44,7 +44,8 @@ impl ReplicaSet {
         let count = |path: &[&str]| object.int_at(path).and_then(|n| i32::try_from(n).ok());
         ReplicaSet {
             name: text(&["metadata", "name"]),
-            hash: text(&["metadata", "labels", HASH_LABEL]),
+            hash: text(&["metadata", "labels", label::POD_TEMPLATE_HASH]),
+            deleting: object.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null()),
             created: created(object),
             annotations: object.at(&["metadata", "annotations"]).and_then(Value::as_map).cloned().unwrap_or_default(),
             desired: count(&["spec", "replicas"]).unwrap_or(1),
@@ -61,12 +62,13 @@ impl ReplicaSet {
 
     /// The size of the Rollout when this set was last scaled, if it is noted.
     pub fn noted_replicas(&self) -> Option<i32> {
-        self.note(DESIRED_REPLICAS).parse().ok()
+        self.note(annotation::DESIRED_REPLICAS).parse().ok()
     }
 
     /// Whether the note of the Rollout's size, or a deadline that a set of no pods needs no more, is to be rewritten.
     pub fn notes_are_outdated(&self, replicas: i32) -> bool {
-        self.note(DESIRED_REPLICAS) != replicas.to_string() || replicas == 0 && self.has_scale_down_deadline()
+        self.note(annotation::DESIRED_REPLICAS) != replicas.to_string()
+            || replicas == 0 && self.has_scale_down_deadline()
     }
 
     /// Whether it runs all of the Rollout's pods: it is to, it was told to at this size, and they are available.
@@ -86,7 +88,7 @@ impl ReplicaSet {
 
     /// Whether it is to be scaled down at a moment that is noted.
     pub fn has_scale_down_deadline(&self) -> bool {
-        !self.note(SCALE_DOWN_DEADLINE).is_empty()
+        !self.note(annotation::SCALE_DOWN_DEADLINE).is_empty()
     }
 
     /// How long it stays up; `None` if there is no deadline or it has passed.
@@ -94,7 +96,7 @@ impl ReplicaSet {
         if !self.has_scale_down_deadline() {
             return Ok(None);
         }
-        let deadline = gotime::read(self.note(SCALE_DOWN_DEADLINE), Precision::Second)
+        let deadline = gotime::read(self.note(annotation::SCALE_DOWN_DEADLINE), Precision::Second)
             .map_err(|_| UnreadableDeadline { set: self.name.clone() })?;
         let left = deadline.duration_since(now);
         Ok(left.is_positive().then_some(left))
@@ -111,7 +113,7 @@ pub struct UnreadableDeadline {
 
 /// The hash that an object carries as a label; empty if none.
 pub fn hash(object: &Value) -> &str {
-    object.str_at(&["metadata", "labels", HASH_LABEL]).unwrap_or_default()
+    object.str_at(&["metadata", "labels", label::POD_TEMPLATE_HASH]).unwrap_or_default()
 }
 
 /// Older first, then by name: the order in which a Rollout looks at its ReplicaSets.

@@ -7,20 +7,13 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::kubernetes::status::go_quoted;
-
-const REVISION: &str = "rollout.argoproj.io/revision";
-const HISTORY: &str = "rollout.argoproj.io/revision-history";
-const DESIRED_REPLICAS: &str = "rollout.argoproj.io/desired-replicas";
+use crate::{
+    api::constants::annotation::{DESIRED_REPLICAS, LAST_APPLIED, NOTIFIED, REVISION, REVISION_HISTORY},
+    kubernetes::status::go_quoted,
+};
 
 /// What is on a Rollout for its own sake, and is not copied to its ReplicaSets.
-const NOT_COPIED: [&str; 5] = [
-    "kubectl.kubernetes.io/last-applied-configuration",
-    REVISION,
-    HISTORY,
-    DESIRED_REPLICAS,
-    "notified.notifications.argoproj.io",
-];
+const NOT_COPIED: [&str; 5] = [LAST_APPLIED, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, NOTIFIED];
 
 /// The annotations of an object.
 pub type Annotations = BTreeMap<String, String>;
@@ -88,7 +81,7 @@ pub fn update(
     }
     // A set that had a revision and is written again: remember what it was.
     if let Some(before) = before.filter(|_| changed) {
-        let history = annotations.entry(HISTORY.to_owned()).or_default();
+        let history = annotations.entry(REVISION_HISTORY.to_owned()).or_default();
         // A history that begins with nothing is started anew.
         *history = if history.is_empty() || history.starts_with(',') { before } else { format!("{history},{before}") };
     }
@@ -122,9 +115,9 @@ mod tests {
     fn a_version_that_is_returned_to_remembers_its_old_numbers() {
         let mut set = notes(&[(REVISION, "1")]);
         assert_eq!(update(&mut set, &Annotations::new(), "3", None), Update::Changed);
-        assert_eq!(set, notes(&[(REVISION, "3"), (HISTORY, "1")]));
+        assert_eq!(set, notes(&[(REVISION, "3"), (REVISION_HISTORY, "1")]));
         assert_eq!(update(&mut set, &Annotations::new(), "5", None), Update::Changed);
-        assert_eq!(set, notes(&[(REVISION, "5"), (HISTORY, "1,3")]));
+        assert_eq!(set, notes(&[(REVISION, "5"), (REVISION_HISTORY, "1,3")]));
         assert_eq!(update(&mut set, &Annotations::new(), "5", None), Update::Unchanged);
         assert_eq!(update(&mut set, &Annotations::new(), "2", None), Update::Unchanged);
     }

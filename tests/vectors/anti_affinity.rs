@@ -6,16 +6,6 @@ use tidegate::{
     model::{affinity::AntiAffinity, go_json, hash},
 };
 
-/// The rule of a strategy.
-pub fn rule(strategy: &Value) -> Option<AntiAffinity> {
-    let given = |name: &str| strategy.at(&[name, "antiAffinity"]).filter(|rule| !rule.is_null());
-    let rule = given("canary").or_else(|| given("blueGreen"))?;
-    if let Some(preferred) = rule.get("preferredDuringSchedulingIgnoredDuringExecution") {
-        return Some(AntiAffinity::Preferred { weight: preferred.int_at(&["weight"]).unwrap_or_default() as i32 });
-    }
-    rule.get("requiredDuringSchedulingIgnoredDuringExecution").map(|_| AntiAffinity::Required)
-}
-
 fn printed(affinity: Option<Value>) -> Json {
     let text = affinity.map_or("null".into(), |affinity| go_json::named("Affinity").unwrap().text(&affinity));
     serde_json::from_str(&text).unwrap()
@@ -31,7 +21,7 @@ fn vectors_anti_affinity() {
         let stable = rollout.str_at(&["status", "stableRS"]).unwrap_or_default();
         let namespace = rollout.str_at(&["metadata", "namespace"]).unwrap_or_default();
         let affinity = template.at(&["spec", "affinity"]).filter(|affinity| !affinity.is_null());
-        let Some(rule) = rule(rollout.at(&["spec", "strategy"]).unwrap_or(&Value::Null)) else {
+        let Some(rule) = AntiAffinity::of(&crate::rollouts::rollout(&input["rollout"]).spec.strategy) else {
             return Some(json!({
                 "generated": printed(affinity.cloned()), "injectedIndex": -1, "needsUpdate": false, "removed": printed(live),
             }));

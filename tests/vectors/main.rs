@@ -5,9 +5,15 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod anti_affinity;
+mod canary_replicas;
 mod ephemeral_metadata;
+mod history_cleanup;
+mod limits;
+mod names;
 mod pod_hash;
+mod replicaset_helpers;
 mod revisions;
+mod rollouts;
 mod step_hash;
 mod template_equal;
 mod validation;

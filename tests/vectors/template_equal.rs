@@ -32,7 +32,7 @@ fn found(input: &Json, expect: &Json) -> Option<Json> {
         template: &Prepared::of(&template),
         hash: &hash,
         recorded: &recorded,
-        anti_affinity: crate::anti_affinity::rule(rollout.at(&["spec", "strategy"]).unwrap_or(&Value::Null)),
+        anti_affinity: AntiAffinity::of(&crate::rollouts::rollout(&input["rollout"]).spec.strategy),
     };
     let found = find(&wanted, &sets);
     let name = found.and_then(|found| sets[found.index()].str_at(&["metadata", "name"]));

@@ -5,15 +5,13 @@
 //! `serviceAccount`, which the server fills in beside `serviceAccountName`.
 
 use crate::{
+    api::constants::label,
     kubernetes::{
         builtin, facts,
         value::{Map, Value, intern},
     },
     model::go_json,
 };
-
-/// The label that carries the hash of the template.
-const HASH_LABEL: &str = "rollouts-pod-template-hash";
 
 /// A desired pod template with the API server's defaults, to be compared with live ones.
 ///
@@ -119,7 +117,7 @@ fn same_labels(ours: Option<&Value>, theirs: Option<&Value>) -> bool {
 fn counted(labels: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
     let labels = labels.and_then(Value::as_map).into_iter().flat_map(Map::iter);
     labels
-        .filter(|(key, _)| key.as_str() != HASH_LABEL)
+        .filter(|(key, _)| key.as_str() != label::POD_TEMPLATE_HASH)
         .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 

@@ -1,0 +1,103 @@
+//! What a number or a string means as an amount, in Kubernetes' own arithmetic.
+//!
+//! Two readings exist and differ: as a share of a total, where every string is a percentage, and as a plain number, where
+//! a string that is none is 0. Never rejects a value of its own accord.
+
+use thiserror::Error;
+
+use crate::{api::IntOrString, kubernetes::status::go_quoted};
+
+/// Which way a share that is no whole number is rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Round {
+    /// To more.
+    Up,
+    /// To less.
+    Down,
+}
+
+/// A string that is no percentage, in Kubernetes' words.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("invalid value for IntOrString: invalid value {}: strconv.Atoi: parsing {}: {what}", go_quoted(.text), go_quoted(.number))]
+pub struct NotAPercentage {
+    /// The string.
+    text: String,
+    /// The string without its percent signs.
+    number: String,
+    what: &'static str,
+}
+
+/// The share of a total: a number stands for itself, a string is a percentage with or without its sign (`"10"` is 10 %).
+pub fn share(value: &IntOrString, total: i32, round: Round) -> Result<i32, NotAPercentage> {
+    let text = match value {
+        IntOrString::Int(number) => return Ok(*number),
+        IntOrString::String(text) => text,
+    };
+    let number = text.replace('%', "");
+    let percent = atoi(&number).map_err(|what| NotAPercentage { text: text.clone(), number, what })?;
+    let share = percent as f64 * f64::from(total) / 100.0;
+    // The cast keeps within the range; no Rollout has that many pods.
+    Ok(match round {
+        Round::Up => share.ceil() as i32,
+        Round::Down => share.floor() as i32,
+    })
+}
+
+/// The plain number: of a string that is none, 0.
+pub fn number(value: &IntOrString) -> i32 {
+    match value {
+        IntOrString::Int(number) => *number,
+        IntOrString::String(text) => atoi(text).map_or(0, |number| number as i32),
+    }
+}
+
+/// Go's `strconv.Atoi`.
+fn atoi(text: &str) -> Result<i64, &'static str> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("invalid syntax");
+    }
+    text.parse().map_err(|_| "value out of range")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_string_is_a_percentage_with_or_without_its_sign() {
+        let share_of =
+            |value: &str, total, round| share(&value.into(), total, round).map_err(|error| error.to_string());
+        assert_eq!(share_of("25%", 10, Round::Up), Ok(3));
+        assert_eq!(share_of("25%", 10, Round::Down), Ok(2));
+        assert_eq!(share_of("25", 10, Round::Up), Ok(3));
+        assert_eq!(share_of("%1%0%", 10, Round::Up), Ok(1));
+        assert_eq!(share(&7.into(), 10, Round::Up), Ok(7));
+        assert_eq!(
+            share_of("x%", 10, Round::Up),
+            Err(r#"invalid value for IntOrString: invalid value "x%": strconv.Atoi: parsing "x": invalid syntax"#
+                .into())
+        );
+        assert_eq!(
+            share_of("99999999999999999999", 10, Round::Up),
+            Err(r#"invalid value for IntOrString: invalid value "99999999999999999999": strconv.Atoi: parsing "99999999999999999999": value out of range"#.into())
+        );
+    }
+
+    #[test]
+    fn a_plain_number_is_read_leniently() {
+        for (value, expected) in [("5", 5), ("-3", -3), ("25%", 0), ("abc", 0), ("", 0), ("+7", 7)] {
+            assert_eq!(number(&value.into()), expected, "{value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_makes_it_panic(text in "[-+]?[0-9%]{0,25}|.*", total in any::<i32>()) {
+            let value = IntOrString::String(text);
+            let _ = (share(&value, total, Round::Up).map_err(|error| error.to_string()), share(&value, total, Round::Down), number(&value));
+        }
+    }
+}
