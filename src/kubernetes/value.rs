@@ -245,6 +245,11 @@ impl Map {
         self.0.binary_search_by(|(k, _)| k.as_str().cmp(key))
     }
 
+    /// Which field, in key order, is named `key`.
+    pub fn position(&self, key: &str) -> Option<usize> {
+        self.find(key).ok()
+    }
+
     /// The field named `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.find(key).ok().map(|i| &self.0[i].1)
