@@ -6,23 +6,12 @@
 use crate::{
     api::{self, constants::label},
     kubernetes::value::{Value, intern},
+    model::strategy::AntiAffinity,
     value,
 };
 
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-
-/// How strictly versions are kept apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AntiAffinity {
-    /// The scheduler tries, with this weight.
-    Preferred {
-        /// From 1 to 100.
-        weight: i32,
-    },
-    /// A pod that finds no such node waits.
-    Required,
-}
 
 impl AntiAffinity {
     /// The rule of a strategy, if it has one. Of two kinds the preferred one counts.
@@ -32,15 +21,16 @@ impl AntiAffinity {
         let rule = canary.or(blue_green)?;
         let preferred = rule.preferred_during_scheduling_ignored_during_execution.as_ref();
         let required = rule.required_during_scheduling_ignored_during_execution.as_ref();
+        // Validation refuses other weights.
         preferred
-            .map(|preferred| AntiAffinity::Preferred { weight: preferred.weight })
+            .map(|preferred| AntiAffinity::Preferred(preferred.weight.clamp(1, 100) as u8))
             .or_else(|| required.map(|_| AntiAffinity::Required))
     }
 
     /// The field of `podAntiAffinity` that holds its terms.
     fn list(self) -> &'static str {
         match self {
-            AntiAffinity::Preferred { .. } => PREFERRED,
+            AntiAffinity::Preferred(_) => PREFERRED,
             AntiAffinity::Required => REQUIRED,
         }
     }
@@ -59,7 +49,7 @@ impl AntiAffinity {
             "topologyKey": "kubernetes.io/hostname",
         });
         let term = match self {
-            AntiAffinity::Preferred { weight } => {
+            AntiAffinity::Preferred(weight) => {
                 let mut weighted = value!({"weight": weight});
                 weighted.set_at(&["podAffinityTerm"], term);
                 weighted
@@ -79,7 +69,7 @@ impl AntiAffinity {
         let terms = affinity?.list_at(&["podAntiAffinity", self.list()]);
         terms.iter().enumerate().find_map(|(index, term)| {
             let term = match self {
-                AntiAffinity::Preferred { .. } => term.get("podAffinityTerm")?,
+                AntiAffinity::Preferred(_) => term.get("podAffinityTerm")?,
                 AntiAffinity::Required => term,
             };
             let requirements = term.list_at(&["labelSelector", "matchExpressions"]);
@@ -139,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_was_put_in_comes_out_again() {
-        for rule in [AntiAffinity::Preferred { weight: 5 }, AntiAffinity::Required] {
+        for rule in [AntiAffinity::Preferred(5), AntiAffinity::Required] {
             for affinity in [
                 None,
                 Some(value!({"nodeAffinity": {}})),

@@ -1,7 +1,7 @@
-//! What a number or a string means as an amount, in Kubernetes' own arithmetic.
+//! What a number or a string means as a share of a total, in Kubernetes' own arithmetic.
 //!
-//! Two readings exist and differ: as a share of a total, where every string is a percentage, and as a plain number, where
-//! a string that is none is 0. Never rejects a value of its own accord.
+//! Validation reads the same values as plain numbers ([`int_value`](super::weight::int_value)); the two disagree about a
+//! string without a percent sign. Never judges an amount.
 
 use thiserror::Error;
 
@@ -43,14 +43,6 @@ pub fn share(value: &IntOrString, total: i32, round: Round) -> Result<i32, NotAP
     })
 }
 
-/// The plain number: of a string that is none, 0.
-pub fn number(value: &IntOrString) -> i32 {
-    match value {
-        IntOrString::Int(number) => *number,
-        IntOrString::String(text) => atoi(text).map_or(0, |number| number as i32),
-    }
-}
-
 /// Go's `strconv.Atoi`.
 fn atoi(text: &str) -> Result<i64, &'static str> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -86,18 +78,11 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_plain_number_is_read_leniently() {
-        for (value, expected) in [("5", 5), ("-3", -3), ("25%", 0), ("abc", 0), ("", 0), ("+7", 7)] {
-            assert_eq!(number(&value.into()), expected, "{value}");
-        }
-    }
-
     proptest! {
         #[test]
         fn no_value_makes_it_panic(text in "[-+]?[0-9%]{0,25}|.*", total in any::<i32>()) {
             let value = IntOrString::String(text);
-            let _ = (share(&value, total, Round::Up).map_err(|error| error.to_string()), share(&value, total, Round::Down), number(&value));
+            let _ = (share(&value, total, Round::Up).map_err(|error| error.to_string()), share(&value, total, Round::Down));
         }
     }
 }

@@ -5,7 +5,6 @@
 pub mod affinity;
 pub mod analysis;
 pub mod code;
-pub mod duration;
 pub mod ephemeral;
 pub mod experiment;
 pub mod go_json;

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use crate::api::{
-    CanaryStep, IntOrString,
+    CanaryStep,
     constants::{label, rollout_type},
 };
 
@@ -112,26 +112,6 @@ impl fmt::Display for StepText<'_> {
             (None, None, None) => f.write_str("invalid"),
         }
     }
-}
-
-/// How long a pause is, in seconds: 0 if it waits for a person, -1 if its duration cannot be read.
-///
-/// A string of digits is seconds, any other a Go duration. One of more than 68 years becomes the most negative number, as
-/// it does in Argo Rollouts; validation refuses both.
-pub fn pause_seconds(duration: Option<&IntOrString>) -> i32 {
-    match duration {
-        None => 0,
-        Some(IntOrString::Int(seconds)) => *seconds,
-        Some(IntOrString::String(text)) => match (seconds(text), super::duration::parse(text)) {
-            (Some(seconds), _) => seconds,
-            (None, Ok(duration)) => i32::try_from(duration.as_secs()).unwrap_or(i32::MIN),
-            (None, Err(_)) => -1,
-        },
-    }
-}
-
-fn seconds(text: &str) -> Option<i32> {
-    i32::try_from(super::revision::parse(text).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use tidegate::{
     kubernetes::value::Value,
-    model::{affinity::AntiAffinity, go_json, hash},
+    model::{go_json, hash, strategy::AntiAffinity},
 };
 
 fn printed(affinity: Option<Value>) -> Json {
@@ -34,7 +34,7 @@ fn vectors_anti_affinity() {
             terms("preferredDuringSchedulingIgnoredDuringExecution") == 1
                 && terms("requiredDuringSchedulingIgnoredDuringExecution") == 0
         });
-        let preferred = matches!(rule, AntiAffinity::Preferred { .. });
+        let preferred = matches!(rule, AntiAffinity::Preferred(_));
         if alone && preferred && rule.injected(live.as_ref()).is_some() {
             assert!(removed.get("podAntiAffinity").is_none());
             if removed.is_null() {

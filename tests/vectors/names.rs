@@ -3,9 +3,11 @@
 use serde_json::{Map, Value as Json, json};
 use tidegate::{
     api::{CanaryStep, IntOrString},
+    kubernetes::duration,
     model::{
-        duration, hash,
+        hash,
         names::{self, Purpose, StepText},
+        parse::pause_seconds,
     },
 };
 
@@ -20,7 +22,7 @@ fn vectors_names() {
             }
             "pause-seconds" => {
                 let duration: Option<IntOrString> = serde_json::from_value(input["duration"].clone()).unwrap();
-                json!({"seconds": names::pause_seconds(duration.as_ref())})
+                json!({"seconds": duration.as_ref().map_or(0, pause_seconds)})
             }
             "step-string" => {
                 let step: CanaryStep = serde_json::from_value(input["step"].clone()).unwrap();

@@ -4,8 +4,8 @@ use serde_json::{Value as Json, json};
 use tidegate::{
     kubernetes::value::Value,
     model::{
-        affinity::AntiAffinity,
         hash,
+        strategy::AntiAffinity,
         template::{Found, Prepared, Wanted, find},
     },
 };
@@ -45,7 +45,7 @@ fn found(input: &Json, expect: &Json) -> Option<Json> {
     }
     // A preferred anti-affinity term that stood alone: taking it out, Argo Rollouts leaves an empty `podAntiAffinity` behind
     // and no longer recognises the set. Ours does: not to would roll out a template that did not change.
-    let preferred = matches!(wanted.anti_affinity, Some(AntiAffinity::Preferred { .. }));
+    let preferred = matches!(wanted.anti_affinity, Some(AntiAffinity::Preferred(_)));
     if preferred && matches!(found, Some(Found::ByTemplate(_))) && expect["found"].is_null() {
         return None;
     }

@@ -14,6 +14,7 @@ mod traffic;
 use jiff::SignedDuration;
 
 pub use pods::PodsFrom;
+pub use step::pause_seconds;
 
 use super::{
     path::At,

@@ -3,10 +3,7 @@
 use super::Prepared;
 use crate::{
     kubernetes::value::Value,
-    model::{
-        affinity::{self, AntiAffinity},
-        ephemeral, replica_set,
-    },
+    model::{affinity, ephemeral, replica_set, strategy::AntiAffinity},
 };
 
 /// The template whose ReplicaSet is looked for.
