@@ -44,6 +44,9 @@
 //! * The design has one `embedded/store`; here decoding, schemas, patches, apply and the rules of the built-in kinds are
 //!   a module below `api`, [`kubernetes`], because a lint, a pod-template hash and a diff need the same knowledge as a
 //!   server, and each part has its own answers recorded from the real one.
+//! * The store does not step by itself: [`embedded::controllers::World`] is a value beside it, with `step`, `settle` and
+//!   `advance` over a `&mut Store`, because a store without a world (a dry run, a recorded view, a conformance test) and
+//!   several worlds over one store (a restart of every controller) are both wanted.
 //! * Objects are not `serde_json::Value`s but [`kubernetes::value::Value`]s: shared trees of two-word nodes. A patch copies
 //!   its path, the history shares the rest, and "did this subtree change" is a comparison of addresses. That is what makes
 //!   a stored ReplicaSet a few kilobytes and a patch a few microseconds.

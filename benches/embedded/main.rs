@@ -1,5 +1,5 @@
 //! The embedded cluster's figures, as a table: what was measured, what is wanted, and a floor from the same run where there
-//! is one. Writes over HTTP beside a real server are not measured yet.
+//! is one. `benches/run` also starts a real kube-apiserver, for the row of writes over HTTPS.
 //!
 //! Everything in process runs on one core. Each row is the best of several rounds, since what disturbs a measurement only
 //! ever makes it slower.
@@ -9,6 +9,8 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+
+mod loopback;
 
 use cap::Cap;
 use jiff::Timestamp;
@@ -53,6 +55,7 @@ fn main() {
         fan_out(),
         world(),
         memory(),
+        loopback::writes(),
     ];
     print(&rows);
 }
@@ -302,7 +305,6 @@ fn fan_out() -> Row {
     }
 }
 
-/// 1,000 ReplicaSets of two pods each, from nothing to ready.
 /// A world of 1,000 ReplicaSets with three pods each: from nothing to every pod ready, in virtual time.
 fn world() -> Row {
     let container = serde_json::json!({"name": "c", "image": "app:v1", "imagePullPolicy": "IfNotPresent",
