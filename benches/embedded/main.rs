@@ -279,7 +279,7 @@ fn changing_applies() -> Row {
     applies("server-side apply that changes a field", |i| 1 + i / 1_000)
 }
 
-/// 100 watchers are told of each change, as bytes.
+/// 100 watchers are handed each change, shared; what it costs to write it to their connections is not in it.
 fn fan_out() -> Row {
     let measured = rate(2_000, || {
         let mut store = created(100, config_map, "configmaps");
