@@ -26,6 +26,7 @@
 //! | [`model`] | what they mean: exact types, problems, hashes, health |
 //! | [`rollout`] | deciding about a Rollout: sizes, steps, history |
 //! | [`manifest`] | bytes of files to objects that know their places |
+//! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache |
 //! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
 //! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
 //! | [`cmd`] | the command line, one file per command |
@@ -54,6 +55,7 @@
 pub mod api;
 pub mod cmd;
 pub mod embedded;
+pub mod engine;
 pub mod kubernetes;
 pub mod manifest;
 pub mod model;

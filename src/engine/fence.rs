@@ -1,0 +1,178 @@
+//! Never decide on less than you wrote.
+//!
+//! Each acknowledged write raises the fence of its object; what the watch delivers lowers it. While an object is behind its
+//! fence, no pass that read it begins: the cache would show it a world that no longer is. There is no time limit, because
+//! a decision on an old world is worse than a late one; a list that is newer than the write settles what a lost event left
+//! open.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::key::{Key, ObjectKey, Place, Resource};
+use crate::kubernetes::value::Text;
+
+/// What was written and not yet seen.
+#[derive(Debug, Default)]
+pub struct Fence {
+    /// By subject, so that a pass asks one question.
+    ahead: HashMap<Key, BTreeMap<ObjectKey, Written>>,
+    /// Who waits for an object.
+    waiting: HashMap<ObjectKey, Vec<Key>>,
+}
+
+/// An acknowledged write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Written {
+    /// The object has this version, or a later one.
+    Version(u64),
+    /// The object of this uid was deleted, or is about to go, at this version or a later one.
+    Deletion(Text, u64),
+}
+
+impl Fence {
+    /// A write of this subject's pass was acknowledged with this version.
+    pub fn wrote(&mut self, key: &Key, object: &ObjectKey, version: u64) {
+        self.raise(key, object, Written::Version(version));
+    }
+
+    /// A deletion was acknowledged; `version` is the newest that is known of the object.
+    pub fn deleted(&mut self, key: &Key, object: &ObjectKey, uid: &str, version: u64) {
+        self.raise(key, object, Written::Deletion(uid.into(), version));
+    }
+
+    fn raise(&mut self, key: &Key, object: &ObjectKey, written: Written) {
+        let mine = self.ahead.entry(key.clone()).or_default();
+        match (mine.get(object), &written) {
+            (Some(Written::Version(before)), Written::Version(now)) if before >= now => return,
+            _ => mine.insert(object.clone(), written),
+        };
+        let waiting = self.waiting.entry(object.clone()).or_default();
+        if !waiting.contains(key) {
+            waiting.push(key.clone());
+        }
+    }
+
+    /// The watch delivered this object at this version. Answers who no longer waits for anything.
+    pub fn saw(&mut self, object: &ObjectKey, uid: &str, version: u64, terminating: bool) -> Vec<Key> {
+        self.lower(object, |written| match written {
+            Written::Version(wanted) => version >= *wanted,
+            Written::Deletion(of, before) => of != uid || (terminating && version > *before),
+        })
+    }
+
+    /// The watch said that this object is gone, at this version.
+    pub fn saw_gone(&mut self, object: &ObjectKey, version: u64) -> Vec<Key> {
+        self.lower(object, |written| match written {
+            Written::Version(wanted) => version >= *wanted,
+            Written::Deletion(_, before) => version >= *before,
+        })
+    }
+
+    /// A list of this resource as it was at this version did not have the objects that are not `present`: whatever was
+    /// written to them up to then is over.
+    pub fn saw_list(&mut self, resource: &Resource, version: u64, present: impl Fn(&Place) -> bool) -> Vec<Key> {
+        let absent: Vec<ObjectKey> = self
+            .waiting
+            .keys()
+            .filter(|object| object.resource == *resource && !present(&object.place))
+            .cloned()
+            .collect();
+        absent.iter().flat_map(|object| self.saw_gone(object, version)).collect()
+    }
+
+    fn lower(&mut self, object: &ObjectKey, seen: impl Fn(&Written) -> bool) -> Vec<Key> {
+        let Some(waiting) = self.waiting.get_mut(object) else { return Vec::new() };
+        let mut free = Vec::new();
+        waiting.retain(|key| {
+            let Some(mine) = self.ahead.get_mut(key) else { return false };
+            if mine.get(object).is_some_and(|written| !seen(written)) {
+                return true;
+            }
+            mine.remove(object);
+            if mine.is_empty() {
+                self.ahead.remove(key);
+                free.push(key.clone());
+            }
+            false
+        });
+        if waiting.is_empty() {
+            self.waiting.remove(object);
+        }
+        free
+    }
+
+    /// What this subject must see before its next pass; `None` if it has seen all it wrote.
+    pub fn behind(&self, key: &Key) -> Option<&ObjectKey> {
+        self.ahead.get(key)?.keys().next()
+    }
+
+    /// The subject is gone, and with it what it waited for.
+    pub fn forget(&mut self, key: &Key) {
+        for object in self.ahead.remove(key).unwrap_or_default().into_keys() {
+            if let Some(waiting) = self.waiting.get_mut(&object) {
+                waiting.retain(|other| other != key);
+                if waiting.is_empty() {
+                    self.waiting.remove(&object);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::key::Machine;
+
+    fn key(name: &str) -> Key {
+        Key { machine: Machine::Rollout, place: Place::new("shop", name) }
+    }
+
+    fn set(name: &str) -> ObjectKey {
+        ObjectKey { resource: Resource::new("apps", "v1", "replicasets"), place: Place::new("shop", name) }
+    }
+
+    #[test]
+    fn s1_a_subject_waits_until_it_sees_what_it_wrote() {
+        let mut fence = Fence::default();
+        let (web, api) = (key("web"), key("api"));
+        fence.wrote(&web, &set("web-1"), 7);
+        fence.wrote(&web, &set("web-1"), 5);
+        fence.wrote(&web, &set("web-2"), 9);
+        assert_eq!(fence.behind(&web), Some(&set("web-1")));
+        assert_eq!(fence.behind(&api), None);
+        assert_eq!(fence.saw(&set("web-1"), "u", 6, false), []);
+        assert_eq!(fence.saw(&set("web-1"), "u", 7, false), []);
+        assert_eq!(fence.behind(&web), Some(&set("web-2")));
+        assert_eq!(fence.saw(&set("web-2"), "u", 12, false), vec![web.clone()]);
+        assert_eq!(fence.behind(&web), None);
+    }
+
+    #[test]
+    fn a_deletion_is_seen_as_absence_termination_or_a_successor() {
+        for seen in ["gone", "terminating", "successor"] {
+            let mut fence = Fence::default();
+            let web = key("web");
+            fence.deleted(&web, &set("web-1"), "old", 7);
+            assert_eq!(fence.saw(&set("web-1"), "old", 7, false), [], "the object as it was");
+            let free = match seen {
+                "gone" => fence.saw_gone(&set("web-1"), 8),
+                "terminating" => fence.saw(&set("web-1"), "old", 8, true),
+                _ => fence.saw(&set("web-1"), "new", 9, false),
+            };
+            assert_eq!(free, [web]);
+        }
+    }
+
+    #[test]
+    fn l2_a_list_settles_what_a_lost_event_left_open() {
+        let mut fence = Fence::default();
+        let (web, api) = (key("web"), key("api"));
+        fence.wrote(&web, &set("web-1"), 7);
+        fence.wrote(&api, &set("api-1"), 20);
+        let sets = Resource::new("apps", "v1", "replicasets");
+        assert_eq!(fence.saw_list(&sets, 10, |_| false), vec![web.clone()]);
+        assert_eq!(fence.behind(&api), Some(&set("api-1")), "written after that list");
+        fence.forget(&api);
+        assert!(fence.ahead.is_empty() && fence.waiting.is_empty());
+    }
+}
