@@ -77,8 +77,10 @@ impl Fnv {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::value;
+    use crate::{model::template::Prepared, value};
 
     #[test]
     fn hashes_known_from_running_clusters() {
@@ -108,6 +110,103 @@ mod tests {
         for value in [Value::Null, value!(5), value!([]), value!({"spec": 5, "metadata": []}), value!("x")] {
             assert_eq!(pod_template(&value, None), "658c46c486", "{value}: nothing in it counts");
             assert_eq!(steps(&value), "");
+        }
+    }
+
+    /// Any JSON, with enough known names in it to reach every type of a template.
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            (-5..50i64).prop_map(Value::from),
+            any::<f64>().prop_filter("JSON has no others", |f| f.is_finite()).prop_map(Value::from),
+            "[0-9]{1,3}(m|Ki|e3|)|.{0,6}".prop_map(Value::from),
+        ];
+        let key = prop::sample::select(vec![
+            "metadata",
+            "labels",
+            "annotations",
+            "spec",
+            "containers",
+            "initContainers",
+            "name",
+            "image",
+            "resources",
+            "limits",
+            "requests",
+            "cpu",
+            "ports",
+            "containerPort",
+            "env",
+            "value",
+            "valueFrom",
+            "resourceFieldRef",
+            "divisor",
+            "livenessProbe",
+            "httpGet",
+            "port",
+            "volumes",
+            "emptyDir",
+            "sizeLimit",
+            "hostNetwork",
+            "priority",
+            "affinity",
+            "creationTimestamp",
+            "tolerations",
+            "grpc",
+            "unknown",
+            "securityContext",
+            "serviceAccount",
+        ]);
+        leaf.prop_recursive(7, 120, 8, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::list),
+                prop::collection::vec((key.clone(), inner), 0..8)
+                    .prop_map(|fields| Value::Map(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_has_a_hash(value in anything(), collisions: Option<i32>) {
+            let hash = pod_template(&value, collisions);
+            prop_assert!(!hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+            let strategy = Value::Map([("canary", Value::Map([("steps", value)].into_iter().collect()))].into_iter().collect());
+            prop_assert!(!steps(&strategy).is_empty());
+        }
+
+        #[test]
+        fn what_decoding_leaves_hashes_the_same(value in anything()) {
+            let decoded = go_json::pod_template().decode(&value).value;
+            prop_assert_eq!(pod_template(&value, None), pod_template(&decoded, None));
+            prop_assert_eq!(go_json::pod_template().text(&value), go_json::pod_template().text(&decoded));
+            let again = go_json::pod_template().decode(&decoded);
+            prop_assert!(again.wrong.is_empty());
+            prop_assert_eq!(again.value, decoded);
+        }
+
+        #[test]
+        fn a_template_with_its_defaults_is_itself(value in anything()) {
+            let prepared = Prepared::of(&value);
+            prop_assert!(prepared.equals(prepared.value()));
+            let copy = Value::from_json(prepared.value().to_json().as_bytes()).unwrap();
+            prop_assert!(prepared.equals(&copy));
+        }
+
+        #[test]
+        fn the_order_of_keys_makes_no_difference(mut labels in prop::collection::vec(("[a-z]{1,3}", "[a-z]{0,3}"), 0..9)) {
+            let text = |labels: &[(String, String)]| {
+                let fields: Vec<String> = labels.iter().map(|(key, value)| format!("{key:?}:{value:?}")).collect();
+                format!("{{\"metadata\":{{\"labels\":{{{}}}}}}}", fields.join(","))
+            };
+            labels.sort();
+            labels.dedup_by(|a, b| a.0 == b.0);
+            let forwards = Value::from_json(text(&labels).as_bytes()).unwrap();
+            labels.reverse();
+            let backwards = Value::from_json(text(&labels).as_bytes()).unwrap();
+            prop_assert_eq!(pod_template(&forwards, None), pod_template(&backwards, None));
         }
     }
 }

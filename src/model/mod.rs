@@ -15,6 +15,7 @@ pub mod names;
 pub mod parse;
 pub mod path;
 pub mod problem;
+pub mod refers;
 pub mod replica_set;
 pub mod revision;
 pub mod rollout;

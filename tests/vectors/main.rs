@@ -11,6 +11,7 @@ mod history_cleanup;
 mod limits;
 mod names;
 mod pod_hash;
+mod references;
 mod replicaset_helpers;
 mod revisions;
 mod rollouts;
