@@ -21,7 +21,7 @@ pub struct AnalysisTemplate {
     #[schemars(schema_with = "crd::object_meta")]
     pub metadata: ObjectMeta,
     /// What to measure.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub spec: AnalysisTemplateSpec,
 }
 
@@ -39,7 +39,7 @@ pub struct ClusterAnalysisTemplate {
     #[schemars(schema_with = "crd::object_meta")]
     pub metadata: ObjectMeta,
     /// What to measure.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub spec: AnalysisTemplateSpec,
 }
 
@@ -80,7 +80,7 @@ pub struct AnalysisTemplateRef {
 #[serde(default, rename_all = "camelCase")]
 pub struct Metric {
     /// Its name, unique in the analysis.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// How long to wait between measurements, such as `5m`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -107,7 +107,7 @@ pub struct Metric {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consecutive_error_limit: Option<IntOrString>,
     /// Whom to ask.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub provider: MetricProvider,
     /// How many successes in a row are enough; 0, which switches this off, if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,7 +119,7 @@ pub struct Metric {
 #[serde(default, rename_all = "camelCase")]
 pub struct DryRun {
     /// A regular expression that finds them by name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub metric_name: String,
 }
 
@@ -128,10 +128,10 @@ pub struct DryRun {
 #[serde(default, rename_all = "camelCase")]
 pub struct MeasurementRetention {
     /// A regular expression that finds the metrics by name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub metric_name: String,
     /// How many; 10 where nothing is said.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub limit: i32,
 }
 
@@ -140,7 +140,7 @@ pub struct MeasurementRetention {
 #[serde(default, rename_all = "camelCase")]
 pub struct Argument {
     /// Its name, used as `{{args.name}}`.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// Its value.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,10 +167,10 @@ pub struct ValueFrom {
 #[serde(default, rename_all = "camelCase")]
 pub struct SecretKeyRef {
     /// The Secret.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// The key.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub key: String,
 }
 
@@ -188,7 +188,7 @@ pub struct AnalysisRun {
     #[schemars(schema_with = "crd::object_meta")]
     pub metadata: ObjectMeta,
     /// What to measure.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub spec: AnalysisRunSpec,
     /// What was measured.
     pub status: AnalysisRunStatus,
@@ -199,7 +199,7 @@ pub struct AnalysisRun {
 #[serde(default, rename_all = "camelCase")]
 pub struct AnalysisRunSpec {
     /// The measurements.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub metrics: Vec<Metric>,
     /// The values of arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -238,7 +238,7 @@ pub struct TtlStrategy {
 #[serde(default, rename_all = "camelCase")]
 pub struct AnalysisRunStatus {
     /// Pending, Running, Successful, Failed, Error or Inconclusive.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub phase: String,
     /// Why.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -285,10 +285,10 @@ pub struct RunSummary {
 #[serde(default, rename_all = "camelCase")]
 pub struct MetricResult {
     /// The metric.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// What follows from it.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub phase: String,
     /// The latest measurements.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -330,7 +330,7 @@ pub struct MetricResult {
 #[serde(default, rename_all = "camelCase")]
 pub struct Measurement {
     /// What it shows.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub phase: String,
     /// Why.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -20,7 +20,7 @@ pub struct Experiment {
     #[schemars(schema_with = "crd::object_meta")]
     pub metadata: ObjectMeta,
     /// What to run.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub spec: ExperimentSpec,
     /// How far it is.
     pub status: ExperimentStatus,
@@ -31,7 +31,7 @@ pub struct Experiment {
 #[serde(default, rename_all = "camelCase")]
 pub struct ExperimentSpec {
     /// The versions.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub templates: Vec<TemplateSpec>,
     /// For how long, once all are available; such as `1h`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -63,7 +63,7 @@ pub struct ExperimentSpec {
 #[serde(default, rename_all = "camelCase")]
 pub struct TemplateSpec {
     /// What to call it.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// How many pods; 1 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,11 +72,11 @@ pub struct TemplateSpec {
     #[serde(skip_serializing_if = "is_zero")]
     pub min_ready_seconds: i32,
     /// Which pods are its own.
-    #[schemars(required, schema_with = "crd::selector")]
+    #[schemars(schema_with = "crd::selector", extend("x-required" = true))]
     pub selector: Option<Value>,
     /// The pods.
     #[serde(skip_serializing_if = "is_null")]
-    #[schemars(required, schema_with = "crd::pod_template")]
+    #[schemars(schema_with = "crd::pod_template", extend("x-required" = true))]
     pub template: Value,
     /// Makes a Service for it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,10 +97,10 @@ pub struct TemplateService {
 #[serde(default, rename_all = "camelCase")]
 pub struct ExperimentAnalysisTemplateRef {
     /// What to call it.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// The AnalysisTemplate.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub template_name: String,
     /// Whether that is a ClusterAnalysisTemplate.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,19 +142,19 @@ pub struct ExperimentStatus {
 #[serde(default, rename_all = "camelCase")]
 pub struct TemplateStatus {
     /// The version.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// How many pods it has.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub replicas: i32,
     /// How many of them are as wanted.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub updated_replicas: i32,
     /// How many of them are ready.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub ready_replicas: i32,
     /// How many of them are available.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub available_replicas: i32,
     /// How often its ReplicaSet's name was already taken.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,22 +181,22 @@ pub struct TemplateStatus {
 #[serde(default, rename_all = "camelCase")]
 pub struct ExperimentCondition {
     /// What.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub r#type: String,
     /// True, False or Unknown.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub status: String,
     /// When it was last said.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub last_update_time: Time,
     /// When it began to hold, or ceased to.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub last_transition_time: Time,
     /// Why, in one word.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub reason: String,
     /// Why, in a sentence.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub message: String,
 }
 
@@ -205,13 +205,13 @@ pub struct ExperimentCondition {
 #[serde(default, rename_all = "camelCase")]
 pub struct ExperimentAnalysisRunStatus {
     /// Its name in the experiment.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// The AnalysisRun.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub analysis_run: String,
     /// Its phase.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub phase: String,
     /// Why.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -108,6 +108,6 @@ pub struct AnalysisRunMetadata {
 #[serde(default, rename_all = "camelCase")]
 pub struct FieldRef {
     /// Its path, such as `metadata.labels['app']` or `status.stableRS`.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub field_path: String,
 }

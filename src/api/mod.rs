@@ -12,8 +12,9 @@
 
 mod analysis;
 pub mod constants;
-mod crd;
+pub mod crd;
 mod experiment;
+mod git_source;
 mod meta;
 mod provider;
 mod read;
@@ -26,6 +27,7 @@ mod write;
 
 pub use analysis::*;
 pub use experiment::*;
+pub use git_source::*;
 pub use meta::*;
 pub use provider::*;
 pub use read::{Malformed, Read, read};

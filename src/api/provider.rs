@@ -169,7 +169,7 @@ pub struct NewRelicMetric {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub profile: String,
     /// The query, in NRQL.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub query: String,
     /// How many seconds to wait; 5 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,7 +186,7 @@ pub struct JobMetric {
     pub metadata: Value,
     /// The Job.
     #[serde(skip_serializing_if = "is_null")]
-    #[schemars(required, schema_with = "crd::job_spec")]
+    #[schemars(schema_with = "crd::job_spec", extend("x-required" = true))]
     pub spec: Value,
 }
 
@@ -222,7 +222,7 @@ pub struct CloudWatchMetric {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub interval: String,
     /// The queries.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub metric_data_queries: Vec<CloudWatchMetricDataQuery>,
 }
 
@@ -313,28 +313,28 @@ pub struct SkyWalkingMetric {
 #[serde(default, rename_all = "camelCase")]
 pub struct KayentaMetric {
     /// Where it is.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub address: String,
     /// The application.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub application: String,
     /// The canary configuration.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub canary_config_name: String,
     /// The account for metrics.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub metrics_account_name: String,
     /// The account for configurations.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub configuration_account_name: String,
     /// The account for results.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub storage_account_name: String,
     /// Which scores pass.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub threshold: KayentaThreshold,
     /// What is compared.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub scopes: Vec<KayentaScope>,
     /// Judges everything since the start, not only the last interval.
     #[serde(skip_serializing_if = "is_zero")]
@@ -346,10 +346,10 @@ pub struct KayentaMetric {
 #[serde(default, rename_all = "camelCase")]
 pub struct KayentaThreshold {
     /// From here on it is a success.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub pass: i64,
     /// From here on it is inconclusive.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub marginal: i64,
 }
 
@@ -358,13 +358,13 @@ pub struct KayentaThreshold {
 #[serde(default, rename_all = "camelCase")]
 pub struct KayentaScope {
     /// Its name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// The stable side.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub control_scope: ScopeDetail,
     /// The new side.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub experiment_scope: ScopeDetail,
 }
 
@@ -373,13 +373,13 @@ pub struct KayentaScope {
 #[serde(default, rename_all = "camelCase")]
 pub struct ScopeDetail {
     /// The scope.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub scope: String,
     /// The region.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub region: String,
     /// The distance between points, in seconds.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub step: i64,
     /// When it starts.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -395,10 +395,9 @@ pub struct ScopeDetail {
 pub struct WebMetric {
     /// GET, POST or PUT; GET if not given.
     #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(extend("enum" = ["GET", "POST", "PUT"]))]
     pub method: String,
     /// The address.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub url: String,
     /// Headers to send.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -428,10 +427,10 @@ pub struct WebMetric {
 #[serde(default, rename_all = "camelCase")]
 pub struct WebMetricHeader {
     /// Its name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub key: String,
     /// Its value.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub value: String,
 }
 

@@ -23,7 +23,7 @@ pub struct Rollout {
     #[schemars(schema_with = "crd::object_meta")]
     pub metadata: ObjectMeta,
     /// What is wanted.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub spec: RolloutSpec,
     /// What was reached, and what people asked for.
     pub status: RolloutStatus,
@@ -118,7 +118,7 @@ pub struct RolloutStrategy {
 #[serde(default, rename_all = "camelCase")]
 pub struct BlueGreenStrategy {
     /// The Service that people use.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub active_service: String,
     /// A Service that leads to the new version before the switch.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -178,7 +178,7 @@ pub struct AntiAffinity {
 #[serde(default, rename_all = "camelCase")]
 pub struct PreferredDuringScheduling {
     /// How much it counts, from 1 to 100.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub weight: i32,
 }
 
@@ -249,10 +249,10 @@ pub struct CanaryStrategy {
 #[serde(default, rename_all = "camelCase")]
 pub struct PingPongSpec {
     /// One of them.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub ping_service: String,
     /// The other.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub pong_service: String,
 }
 
@@ -261,10 +261,10 @@ pub struct PingPongSpec {
 #[serde(default, rename_all = "camelCase")]
 pub struct ReplicaProgressThreshold {
     /// What `value` counts: `Percent` or `Pods`.
-    #[schemars(required, extend("enum" = ["Percent", "Pods"]))]
+    #[schemars(extend("x-required" = true))]
     pub r#type: String,
     /// How many.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub value: i32,
 }
 
@@ -330,7 +330,7 @@ pub struct RolloutAnalysisBackground {
 #[serde(default, rename_all = "camelCase")]
 pub struct AnalysisRunArgument {
     /// The argument.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// The value itself.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -96,10 +96,10 @@ pub struct RolloutStatus {
 #[serde(default, rename_all = "camelCase")]
 pub struct PauseCondition {
     /// CanaryPauseStep, BlueGreenPause, InconclusiveAnalysisRun or InconclusiveExperiment.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub reason: String,
     /// Since when.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub start_time: Time,
 }
 
@@ -108,22 +108,22 @@ pub struct PauseCondition {
 #[serde(default, rename_all = "camelCase")]
 pub struct RolloutCondition {
     /// What.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub r#type: String,
     /// True, False or Unknown.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub status: String,
     /// When it was last said.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub last_update_time: Time,
     /// When it began to hold, or ceased to.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub last_transition_time: Time,
     /// Why, in one word.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub reason: String,
     /// Why, in a sentence.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub message: String,
 }
 
@@ -177,10 +177,10 @@ pub struct BlueGreenStatus {
 #[serde(default, rename_all = "camelCase")]
 pub struct RolloutAnalysisRunStatus {
     /// The AnalysisRun.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// Its phase.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub status: String,
     /// Why.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -192,10 +192,10 @@ pub struct RolloutAnalysisRunStatus {
 #[serde(default, rename_all = "camelCase")]
 pub struct TrafficWeights {
     /// To the new version.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub canary: WeightDestination,
     /// To the stable version.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub stable: WeightDestination,
     /// To an experiment's versions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -210,7 +210,7 @@ pub struct TrafficWeights {
 #[serde(default, rename_all = "camelCase")]
 pub struct WeightDestination {
     /// How much.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub weight: i32,
     /// Through this Service.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -225,13 +225,13 @@ pub struct WeightDestination {
 #[serde(default, rename_all = "camelCase")]
 pub struct StepPluginStatus {
     /// The step, counted from 0.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub index: i32,
     /// The plugin.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// What it was asked to do: Run, Terminate or Abort.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub operation: String,
     /// Running, Successful, Failed or Error.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -283,13 +283,12 @@ pub struct AlbStatus {
 #[serde(default, rename_all = "camelCase")]
 pub struct AwsResourceRef {
     /// Its name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// Its ARN.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub arn: String,
     /// Its name as metrics call it.
-    #[schemars(required)]
     pub full_name: String,
 }
 

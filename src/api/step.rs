@@ -55,7 +55,7 @@ pub struct RolloutPause {
 #[serde(default, rename_all = "camelCase")]
 pub struct RolloutExperimentStep {
     /// What to run.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub templates: Option<Vec<RolloutExperimentTemplate>>,
     /// For how long, such as `1h`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -78,10 +78,10 @@ pub struct RolloutExperimentStep {
 #[serde(default, rename_all = "camelCase")]
 pub struct RolloutExperimentStepAnalysisTemplateRef {
     /// What to call it.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// The AnalysisTemplate.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub template_name: String,
     /// Whether that is a ClusterAnalysisTemplate.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,10 +99,10 @@ pub struct RolloutExperimentStepAnalysisTemplateRef {
 #[serde(default, rename_all = "camelCase")]
 pub struct RolloutExperimentTemplate {
     /// What to call it.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// Whose pod template to use: `canary` or `stable`.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub spec_ref: String,
     /// How many pods; 1 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,10 +153,10 @@ pub struct SetHeaderRoute {
 #[serde(default, rename_all = "camelCase")]
 pub struct HeaderRoutingMatch {
     /// Its name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub header_name: String,
     /// What it must hold.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub header_value: Option<StringMatch>,
 }
 
@@ -165,7 +165,7 @@ pub struct HeaderRoutingMatch {
 #[serde(default, rename_all = "camelCase")]
 pub struct SetMirrorRoute {
     /// The route, one of `managedRoutes`.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// Which requests. Without any the route is removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -210,7 +210,7 @@ pub struct StringMatch {
 #[serde(default, rename_all = "camelCase")]
 pub struct PluginStep {
     /// The plugin.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// What to tell it.
     #[serde(skip_serializing_if = "Option::is_none")]

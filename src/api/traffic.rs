@@ -53,7 +53,7 @@ pub struct RolloutTrafficRouting {
 #[serde(default, rename_all = "camelCase")]
 pub struct ManagedRoute {
     /// Its name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
 }
 
@@ -65,7 +65,7 @@ pub struct AlbTrafficRouting {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ingress: String,
     /// The port of the Services that the Ingress routes to.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub service_port: i32,
     /// The Service that the Ingress names as its backend; the stable one if not given.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -86,10 +86,10 @@ pub struct AlbTrafficRouting {
 #[serde(default, rename_all = "camelCase")]
 pub struct StickinessConfig {
     /// It does.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub enabled: bool,
     /// For how long.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub duration_seconds: i64,
 }
 
@@ -98,7 +98,7 @@ pub struct StickinessConfig {
 #[serde(default, rename_all = "camelCase")]
 pub struct TraefikTrafficRouting {
     /// The TraefikService with the weights.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub weighted_traefik_service_name: String,
 }
 
@@ -116,7 +116,7 @@ pub struct ApisixTrafficRouting {
 #[serde(default, rename_all = "camelCase")]
 pub struct ApisixRoute {
     /// The ApisixRoute.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// Which of its rules; if it has only one, that one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -128,7 +128,7 @@ pub struct ApisixRoute {
 #[serde(default, rename_all = "camelCase")]
 pub struct AmbassadorTrafficRouting {
     /// The Mappings of the stable Service.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub mappings: Vec<String>,
 }
 
@@ -185,7 +185,7 @@ pub struct IstioTrafficRouting {
 #[serde(default, rename_all = "camelCase")]
 pub struct IstioVirtualService {
     /// Its name, with `.namespace` if it is elsewhere.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// Which HTTP routes; if it has only one, that one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -224,13 +224,13 @@ pub struct TcpRoute {
 #[serde(default, rename_all = "camelCase")]
 pub struct IstioDestinationRule {
     /// Its name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// The subset of the new version.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub canary_subset_name: String,
     /// The subset of the stable version.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub stable_subset_name: String,
     /// Subsets of an experiment's versions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -254,7 +254,7 @@ pub struct AppMeshTrafficRouting {
 #[serde(default, rename_all = "camelCase")]
 pub struct AppMeshVirtualService {
     /// Its name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// Which routes of its router; all if not given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -266,10 +266,10 @@ pub struct AppMeshVirtualService {
 #[serde(default, rename_all = "camelCase")]
 pub struct AppMeshVirtualNodeGroup {
     /// Of the new version.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub canary_virtual_node_ref: Option<AppMeshVirtualNodeReference>,
     /// Of the stable version.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub stable_virtual_node_ref: Option<AppMeshVirtualNodeReference>,
 }
 
@@ -278,6 +278,6 @@ pub struct AppMeshVirtualNodeGroup {
 #[serde(default, rename_all = "camelCase")]
 pub struct AppMeshVirtualNodeReference {
     /// Its name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
 }

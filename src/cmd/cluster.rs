@@ -19,6 +19,7 @@ use crate::embedded::{
         server::{self, Identity},
         service::{Front, Settings},
     },
+    install,
     store::{Config, Store, journal::Journal},
 };
 use crate::kubernetes::clock::Clock;
@@ -44,6 +45,9 @@ pub struct Arguments {
     /// Run only these controllers, by the names kube-controller-manager gives them, and the kubelet only if it is named.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = controller)]
     controllers: Option<Vec<Controller>>,
+    /// Install the definitions of Rollout, AnalysisTemplate, Experiment and the other kinds that `tidegate crds` prints.
+    #[arg(long)]
+    crds: bool,
     /// What to print when the cluster is ready.
     #[arg(short, long, value_enum, default_value_t = Output::Text, value_name = "FORMAT")]
     output: Output,
@@ -58,7 +62,10 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 async fn serve(arguments: Arguments) -> anyhow::Result<()> {
-    let (store, data, notices) = open(&arguments)?;
+    let (mut store, data, notices) = open(&arguments)?;
+    if arguments.crds {
+        install::definitions(&mut store).context("cannot install the definitions")?;
+    }
     let world = World::new(controllers::Settings {
         seed: arguments.seed.unwrap_or(store.version()),
         controllers: arguments.controllers.clone().unwrap_or(Controller::ALL.to_vec()),

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub mod cluster;
+pub mod crds;
 pub mod kubeconfig;
 
 /// From a git commit to a fully rolled-out, verified version in Kubernetes.
@@ -22,6 +23,8 @@ pub struct Cli {
 enum Command {
     /// Run a Kubernetes cluster in this process: the API, controllers and kubelets, without containers.
     Cluster(cluster::Arguments),
+    /// Print the CustomResourceDefinitions to install.
+    Crds(crds::Arguments),
 }
 
 /// What is logged, and how.
@@ -58,6 +61,7 @@ impl Cli {
         }
         let outcome = match self.command {
             Command::Cluster(arguments) => cluster::run(arguments),
+            Command::Crds(arguments) => crds::run(arguments),
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,

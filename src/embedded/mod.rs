@@ -7,6 +7,7 @@
 pub mod controllers;
 pub mod discovery;
 pub mod http;
+pub mod install;
 pub mod openapi;
 pub mod store;
 pub mod table;

@@ -1,0 +1,351 @@
+//! `GitSource`: what to sync from a repository, our own and only kind.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{IntOrString, ObjectMeta, Time, crd, is_zero};
+
+/// Keeps the objects of a folder of a git repository in the cluster, and tells each commit how it went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitSource {
+    /// `tidegate.dev/v1alpha1`
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api_version: String,
+    /// `GitSource`
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Name, namespace, labels, annotations.
+    #[schemars(schema_with = "crd::object_meta")]
+    pub metadata: ObjectMeta,
+    /// What to sync, and how.
+    #[schemars(extend("x-required" = true))]
+    pub spec: GitSourceSpec,
+    /// How far it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<GitSourceStatus>,
+}
+
+/// What to sync, and how.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitSourceSpec {
+    /// The repository: `https:
+    /// host/path` or `ssh:
+    /// user@host/path`. Changing the host takes the credentials away until they are given again.
+    #[schemars(extend("x-required" = true, "pattern" = URL, "maxLength" = 2048))]
+    pub url: String,
+    /// What to follow: at most one of its fields. Without any, the branch that the repository names as its default.
+    #[serde(rename = "ref")]
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": "[has(self.branch), has(self.tag), has(self.semver), has(self.commit)].filter(x, x).size() <= 1", "message": "name one of branch, tag, semver and commit"}]))]
+    pub reference: GitReference,
+    /// The folder to read, below the repository's root and with all folders in it; the root if not given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("x-default" = "", "pattern" = PATH, "maxLength" = 1024))]
+    pub path: String,
+    /// Files not to read: patterns such as `docs/**` or `*.test.yaml`, relative to the path.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub exclude: Vec<String>,
+    /// How often to look for new commits, such as `30s` or `5m`. A webhook is faster.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("x-default" = "1m", "pattern" = DURATION))]
+    pub interval: String,
+    /// Changes nothing in the cluster until it is unset. What is running stays.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub suspend: bool,
+    /// The Secret to fetch with. Keys: `username` and `password`, or `bearerToken`, or `githubAppID`, `githubAppInstallationID` and `githubAppPrivateKey`; for ssh `identity` and `known_hosts`; `ca.crt` for a private authority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<LocalReference>,
+    /// Which signatures a commit must carry. Others are not applied, and say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<GitVerification>,
+    /// The ServiceAccount in whose name objects are written, so that its rights are the source's rights.
+    #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
+    pub service_account_name: String,
+    /// The namespace of objects that name none; the source's own if not given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 63))]
+    pub target_namespace: String,
+    /// What the repository may bring. Everything else is refused by name, whatever the ServiceAccount may do.
+    pub allow: GitAllowance,
+    /// Whether objects that are no longer in the repository are deleted. Nothing is deleted while anything in the path cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = true))]
+    pub prune: Option<bool>,
+    /// How many of its objects, as a number or a percentage, one commit may delete. A commit that would delete more deletes none and says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "50%"))]
+    pub prune_limit: Option<IntOrString>,
+    /// Whether what others change in the cluster is changed back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = true))]
+    pub self_heal: Option<bool>,
+    /// Sources in the same namespace whose commits must be rolled out first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
+    pub depends_on: Vec<LocalReference>,
+    /// Lets the repository's host say that there is a new commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<GitWebhook>,
+    /// Where to tell commits how they went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<GitReport>,
+    /// What to do when a commit's rollout is aborted. `Hold`: the failed template is not applied again until a new commit. `Restore`: the other objects of that commit go back as well. `Revert`: as Hold, and a revert is offered on a branch of its own.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("x-default" = "Hold", "enum" = ["Hold", "Restore", "Revert"]))]
+    pub on_abort: String,
+    /// What a new commit does while an earlier one is rolled out. `Supersede`: it takes its place. `Wait`: it waits for its end.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("x-default" = "Supersede", "enum" = ["Supersede", "Wait"]))]
+    pub on_new_commit: String,
+}
+
+/// What to follow in a repository.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitReference {
+    /// A branch.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 255))]
+    pub branch: String,
+    /// A tag.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 255))]
+    pub tag: String,
+    /// The highest tag in a range of versions, such as `>=1.2.0 <2.0.0`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 255))]
+    pub semver: String,
+    /// One commit, by its whole hash.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("pattern" = COMMIT))]
+    pub commit: String,
+}
+
+/// An object in the same namespace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LocalReference {
+    /// Its name.
+    #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
+    pub name: String,
+}
+
+/// Which signatures a commit must carry.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitVerification {
+    /// What must be signed: the commit, the tag that led to it, or both.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("x-default" = "Commit", "enum" = ["Commit", "Tag", "TagAndCommit"]))]
+    pub mode: String,
+    /// The Secret with the keys that count, each under a name of its own: OpenPGP keys as `*.asc`, an ssh list of allowed signers as `allowed_signers`.
+    #[schemars(extend("x-required" = true))]
+    pub secret_ref: LocalReference,
+}
+
+/// What a repository may bring.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitAllowance {
+    /// The kinds, as `Deployment.apps`, `ConfigMap` or `*.argoproj.io`. Without any: all kinds that live in a namespace, but for those that grant rights (Role, RoleBinding, ServiceAccount). Kinds that do not live in a namespace must be named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500))]
+    pub kinds: Vec<String>,
+    /// The namespaces; `*` for every one. Without any: the source's own and its target.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500))]
+    pub namespaces: Vec<String>,
+}
+
+/// How the repository's host says that there is a new commit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitWebhook {
+    /// The Secret whose key `token` the host signs or sends with.
+    #[schemars(extend("x-required" = true))]
+    pub secret_ref: LocalReference,
+}
+
+/// Where to tell commits how they went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitReport {
+    /// What kind of host it is. `auto` goes by the URL; `notes` writes git notes.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("x-default" = "auto", "enum" = ["auto", "github", "gitlab", "gitea", "bitbucket", "bitbucket-data-center", "azure-devops", "notes", "none"]))]
+    pub host: String,
+    /// Where its API is, if the repository's URL does not tell.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("pattern" = "^(https://[A-Za-z0-9].*)?$", "maxLength" = 2048))]
+    pub url: String,
+    /// The Secret with the `token` to report with, which needs no right but to set statuses. The one to fetch with if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<LocalReference>,
+    /// What to call the status; `tidegate/<namespace>/<name>` if not given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 255))]
+    pub context: String,
+    /// One status for each Rollout, beside the one for the source.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub per_rollout: bool,
+}
+
+/// How far a source is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitSourceStatus {
+    /// The generation of the specification that this is about.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub observed_generation: i64,
+    /// Ready, Reconciling and Stalled, as kstatus reads them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// The newest commit that was fetched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<GitRevision>,
+    /// The newest commit whose objects are all written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied: Option<GitRevision>,
+    /// The newest commit whose objects are all healthy and fully promoted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rolled_out: Option<GitRevision>,
+    /// What the source has written and may prune.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inventory: Vec<InventoryEntry>,
+    /// What is not applied, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<HeldObject>,
+    /// What is wrong in the newest commit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
+    pub problems: Vec<SourceProblem>,
+    /// The value of the annotation `tidegate.dev/sync-requested` that was acted upon last.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_sync_request: String,
+}
+
+/// A commit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitRevision {
+    /// Its hash.
+    #[schemars(extend("x-required" = true))]
+    pub commit: String,
+    /// What led to it: a branch, a tag.
+    #[serde(rename = "ref", skip_serializing_if = "String::is_empty")]
+    pub reference: String,
+    /// The first line of its message.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub subject: String,
+    /// When this was found, or done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
+}
+
+/// An object that a source has written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct InventoryEntry {
+    /// Its group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Its version.
+    #[schemars(extend("x-required" = true))]
+    pub version: String,
+    /// Its kind.
+    #[schemars(extend("x-required" = true))]
+    pub kind: String,
+    /// Its namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(extend("x-required" = true))]
+    pub name: String,
+    /// Its identity, so that a namesake is never pruned.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+}
+
+/// An object that is not applied.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct HeldObject {
+    /// Its group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Its kind.
+    #[schemars(extend("x-required" = true))]
+    pub kind: String,
+    /// Its namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(extend("x-required" = true))]
+    pub name: String,
+    /// The commit that brought it.
+    #[schemars(extend("x-required" = true))]
+    pub commit: String,
+    /// The pod template that failed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub template_hash: String,
+    /// Why.
+    #[schemars(extend("x-required" = true))]
+    pub reason: String,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+}
+
+/// Something wrong in a commit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SourceProblem {
+    /// The file.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// The line.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub line: i32,
+    /// What is wrong, and what to do.
+    #[schemars(extend("x-required" = true))]
+    pub message: String,
+}
+
+/// Something that holds or does not, as every Kubernetes object says it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Condition {
+    /// What.
+    #[schemars(extend("x-required" = true))]
+    pub r#type: String,
+    /// True, False or Unknown.
+    #[schemars(extend("x-required" = true, "enum" = ["True", "False", "Unknown"]))]
+    pub status: String,
+    /// The generation of the specification that this is about.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub observed_generation: i64,
+    /// When it began to hold, or ceased to.
+    #[schemars(extend("x-required" = true))]
+    pub last_transition_time: Time,
+    /// Why, in one word.
+    #[schemars(extend("x-required" = true))]
+    pub reason: String,
+    /// Why, in a sentence.
+    #[schemars(extend("x-required" = true))]
+    pub message: String,
+}
+
+/// What a repository may be called: no user names with odd characters, no options, no other protocols.
+const URL: &str = r"^(https://|ssh://([A-Za-z0-9][A-Za-z0-9._-]*@)?)[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9~_.][A-Za-z0-9~_.+-]*)+/?$";
+
+/// A folder below the root: no part of it is empty, `.` or `..`.
+const PATH: &str = r"^(([^/.]|\.[^/.]|\.\.[^/])[^/]*(/([^/.]|\.[^/.]|\.\.[^/])[^/]*)*)?$";
+
+/// A whole hash, or nothing.
+const COMMIT: &str = r"^([0-9a-f]{40}|[0-9a-f]{64})?$";
+
+/// A Go duration.
+const DURATION: &str = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$";
