@@ -54,7 +54,9 @@ pub struct GitSourceSpec {
     /// Changes nothing in the cluster until it is unset. What is running stays.
     #[serde(skip_serializing_if = "is_zero")]
     pub suspend: bool,
-    /// The Secret to fetch with. Keys: `username` and `password`, or `bearerToken`, or `githubAppID`, `githubAppInstallationID` and `githubAppPrivateKey`; for ssh `identity` and `known_hosts`; `ca.crt` for a private authority.
+    /// The Secret to fetch with. Keys: `username` and `password`, or `bearerToken`, or `githubAppID`,
+    /// `githubAppInstallationID` and `githubAppPrivateKey`; for ssh `identity` and `known_hosts`; `ca.crt` for a
+    /// private authority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalReference>,
     /// Which signatures a commit must carry. Others are not applied, and say so.
@@ -69,11 +71,13 @@ pub struct GitSourceSpec {
     pub target_namespace: String,
     /// What the repository may bring. Everything else is refused by name, whatever the ServiceAccount may do.
     pub allow: GitAllowance,
-    /// Whether objects that are no longer in the repository are deleted. Nothing is deleted while anything in the path cannot be read.
+    /// Whether objects that are no longer in the repository are deleted. Nothing is deleted while anything in the
+    /// path cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = true))]
     pub prune: Option<bool>,
-    /// How many of its objects, as a number or a percentage, one commit may delete. A commit that would delete more deletes none and says so.
+    /// How many of its objects, as a number or a percentage, one commit may delete. A commit that would delete more
+    /// deletes none and says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "50%"))]
     pub prune_limit: Option<IntOrString>,
@@ -91,11 +95,14 @@ pub struct GitSourceSpec {
     /// Where to tell commits how they went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<GitReport>,
-    /// What to do when a commit's rollout is aborted. `Hold`: the failed template is not applied again until a new commit. `Restore`: the other objects of that commit go back as well. `Revert`: as Hold, and a revert is offered on a branch of its own.
+    /// What to do when a commit's rollout is aborted. `Hold`: the failed template is not applied again until a new
+    /// commit. `Restore`: the other objects of that commit go back as well. `Revert`: as Hold, and a revert is
+    /// offered on a branch of its own.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-default" = "Hold", "enum" = ["Hold", "Restore", "Revert"]))]
     pub on_abort: String,
-    /// What a new commit does while an earlier one is rolled out. `Supersede`: it takes its place. `Wait`: it waits for its end.
+    /// What a new commit does while an earlier one is rolled out. `Supersede`: it takes its place. `Wait`: it waits
+    /// for its end.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-default" = "Supersede", "enum" = ["Supersede", "Wait"]))]
     pub on_new_commit: String,
@@ -140,7 +147,8 @@ pub struct GitVerification {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-default" = "Commit", "enum" = ["Commit", "Tag", "TagAndCommit"]))]
     pub mode: String,
-    /// The Secret with the keys that count, each under a name of its own: OpenPGP keys as `*.asc`, an ssh list of allowed signers as `allowed_signers`.
+    /// The Secret with the keys that count, each under a name of its own: OpenPGP keys as `*.asc`, an ssh list of
+    /// allowed signers as `allowed_signers`.
     #[schemars(extend("x-required" = true))]
     pub secret_ref: LocalReference,
 }
@@ -149,7 +157,9 @@ pub struct GitVerification {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct GitAllowance {
-    /// The kinds, as `Deployment.apps`, `ConfigMap` or `*.argoproj.io`. Without any: all kinds that live in a namespace, but for those that grant rights (Role, RoleBinding, ServiceAccount). Kinds that do not live in a namespace must be named.
+    /// The kinds, as `Deployment.apps`, `ConfigMap` or `*.argoproj.io`. Without any: all kinds that live in a
+    /// namespace, but for those that grant rights (Role, RoleBinding, ServiceAccount). Kinds that do not live in a
+    /// namespace must be named.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 500))]
     pub kinds: Vec<String>,
@@ -180,7 +190,8 @@ pub struct GitReport {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("pattern" = "^(https://[A-Za-z0-9].*)?$", "maxLength" = 2048))]
     pub url: String,
-    /// The Secret with the `token` to report with, which needs no right but to set statuses. The one to fetch with if not given.
+    /// The Secret with the `token` to report with, which needs no right but to set statuses. The one to fetch with if
+    /// not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalReference>,
     /// What to call the status; `tidegate/<namespace>/<name>` if not given.

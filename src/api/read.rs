@@ -80,7 +80,8 @@ impl fmt::Display for At<'_> {
     }
 }
 
-/// Asks a value for what a type wants to hold. `'a` is how long the value lives, `'s` how long this step of the walk does.
+/// Asks a value for what a type wants to hold. `'a` is how long the value lives, `'s` how long this step of the walk
+/// does.
 #[derive(Clone, Copy)]
 struct Reader<'a, 's> {
     value: &'a Value,

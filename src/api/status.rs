@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{Time, crd, is_zero};
 use crate::kubernetes::value::Value;
 
-/// What a Rollout has reached. People ask for things by writing `abort`, `promoteFull`, `pauseConditions` and `currentStepIndex`.
+/// What a Rollout has reached. People ask for things by writing `abort`, `promoteFull`, `pauseConditions` and
+/// `currentStepIndex`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RolloutStatus {

@@ -5,7 +5,8 @@
 use std::fmt;
 
 use crate::api::{
-    AnalysisRunStatus, BlueGreenStrategy, CanaryStep, CanaryStrategy, Condition, Rollout, RolloutSpec, RolloutStatus, Time,
+    AnalysisRunStatus, BlueGreenStrategy, CanaryStep, CanaryStrategy, Condition, Rollout, RolloutSpec, RolloutStatus,
+    Time,
     constants::{analysis_phase, annotation, condition, phase, reason},
 };
 
@@ -35,7 +36,9 @@ impl Phase {
 
     /// The phase of this word; `None` for a word of which nobody has heard.
     pub fn named(word: &str) -> Option<Phase> {
-        [Phase::Healthy, Phase::Progressing, Phase::Paused, Phase::Degraded].into_iter().find(|phase| phase.as_str() == word)
+        [Phase::Healthy, Phase::Progressing, Phase::Paused, Phase::Degraded]
+            .into_iter()
+            .find(|phase| phase.as_str() == word)
     }
 }
 
@@ -260,8 +263,8 @@ pub fn is_unpausing(status: &RolloutStatus) -> bool {
 
 /// What cannot be read as a number was written by a version that recorded a hash there: nobody can tell.
 fn is_generation_observed(rollout: &Rollout) -> bool {
-    rollout.status.observed_generation.parse().is_ok_and(|observed: i64| observed >= rollout.metadata.generation)
-        || rollout.status.observed_generation.parse::<i64>().is_err()
+    let observed = rollout.status.observed_generation.parse::<i64>();
+    observed.map_or(true, |observed| observed >= rollout.metadata.generation)
 }
 
 fn is_workload_observed(rollout: &Rollout) -> bool {
@@ -330,7 +333,14 @@ impl Standing {
     /// `Ready`, which is always said, then `Reconciling` or `Stalled`, which are only said while they hold: kstatus takes
     /// the very presence of a true one for the answer, and that of a false one for noise. `old` keeps the moments at
     /// which what still holds began to hold.
-    pub fn conditions(self, reason: &str, message: &str, generation: i64, now: Time, old: &[Condition]) -> Vec<Condition> {
+    pub fn conditions(
+        self,
+        reason: &str,
+        message: &str,
+        generation: i64,
+        now: Time,
+        old: &[Condition],
+    ) -> Vec<Condition> {
         let mut held = vec![match self {
             Standing::Current => (condition::READY, "True"),
             Standing::InProgress => (condition::READY, "Unknown"),
@@ -373,18 +383,33 @@ mod tests {
     fn the_first_match_wins() {
         let aborted = value!({"type": "Progressing", "status": "False", "reason": "RolloutAborted", "message": "m"});
         let invalid = value!({"type": "InvalidSpec", "status": "True", "reason": "InvalidSpec", "message": "n"});
-        check(value!({"status": {"conditions": [&aborted.to_json()]}}), Phase::Progressing, "more replicas need to be updated");
+        check(
+            value!({"status": {"conditions": [&aborted.to_json()]}}),
+            Phase::Progressing,
+            "more replicas need to be updated",
+        );
         let both = |first: &_, second: &_| {
             let mut rollout = value!({"spec": {"paused": true}});
-            rollout.set_at(&["status", "conditions"], crate::kubernetes::value::Value::list([first, second].map(Clone::clone)));
+            rollout.set_at(
+                &["status", "conditions"],
+                crate::kubernetes::value::Value::list([first, second].map(Clone::clone)),
+            );
             rollout
         };
         check(both(&aborted, &invalid), Phase::Degraded, "RolloutAborted: m");
         check(both(&invalid, &aborted), Phase::Degraded, "InvalidSpec: n");
         check(value!({"spec": {"paused": true}}), Phase::Paused, "manually paused");
         check(value!({"spec": {"replicas": 0}}), Phase::Healthy, "");
-        check(value!({"metadata": {"generation": 2}, "status": {"observedGeneration": "1", "phase": "Healthy"}}), Phase::Progressing, "waiting for rollout spec update to be observed");
-        check(value!({"metadata": {"generation": 2}, "status": {"observedGeneration": "abc", "phase": "Healthy"}}), Phase::Healthy, "");
+        check(
+            value!({"metadata": {"generation": 2}, "status": {"observedGeneration": "1", "phase": "Healthy"}}),
+            Phase::Progressing,
+            "waiting for rollout spec update to be observed",
+        );
+        check(
+            value!({"metadata": {"generation": 2}, "status": {"observedGeneration": "abc", "phase": "Healthy"}}),
+            Phase::Healthy,
+            "",
+        );
         check(value!({"status": {"phase": "Odd", "message": "so"}}), Phase::Progressing, "so");
     }
 

@@ -5,10 +5,12 @@
 pub mod affinity;
 pub mod analysis;
 pub mod code;
+pub mod conditions;
 pub mod ephemeral;
 pub mod experiment;
 pub mod go_json;
 pub mod hash;
+pub mod health;
 pub mod int_or_string;
 pub mod limits;
 pub mod names;

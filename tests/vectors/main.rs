@@ -7,6 +7,7 @@
 mod anti_affinity;
 mod canary_replicas;
 mod ephemeral_metadata;
+mod health;
 mod history_cleanup;
 mod limits;
 mod names;
