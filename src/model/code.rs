@@ -226,6 +226,8 @@ codes! {
         "Whatever their first argument is, they test `result`. Compare with nil instead: `result.x == nil`, or `result.x ?? 0`.";
     ArgumentTwice "argument-twice" Error "an argument has two values"
         "Merged templates must agree on an argument's value, and an argument has a value or a source, not both.";
+    ArgumentDeclaredTwice "argument-declared-twice" Warning "a template declares an argument twice"
+        "A given value goes to the first, and the second may be left without one.";
     ArgumentUnresolved "argument-unresolved" Error "an argument has no value"
         "Give it a default in the template or a value where the template is used.";
     ArgumentUnknown "argument-unknown" Error "a metric uses an argument that is not declared"
@@ -244,6 +246,8 @@ codes! {
         "The ReplicaSets are named `<experiment>-<template>`.";
     ExperimentDeadline "experiment-deadline" Error "minReadySeconds is above progressDeadlineSeconds"
         "The pods cannot become available before the deadline.";
+    ExperimentPods "experiment-pods" Warning "an experiment's pod template breaks a rule of Kubernetes"
+        "The ReplicaSet with this template would be refused by the API server.";
     ExperimentEndless "experiment-endless" Warning "an experiment never ends"
         "Without a duration it ends when all analyses that are required for completion have ended; there is none.";
     AnalysisNameTwice "analysis-name-twice" Error "two analyses of an experiment have the same name"

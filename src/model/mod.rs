@@ -4,6 +4,7 @@
 
 pub mod affinity;
 pub mod analysis;
+pub mod arguments;
 pub mod code;
 pub mod conditions;
 pub mod ephemeral;
@@ -17,6 +18,7 @@ pub mod names;
 pub mod parse;
 pub mod path;
 pub mod problem;
+pub mod references;
 pub mod refers;
 pub mod replica_set;
 pub mod revision;

@@ -101,6 +101,11 @@ impl Notes {
         self.add(Problem { path: at.path(), code, what: what.into(), remedy: remedy.into(), argo: None });
     }
 
+    /// The same at a path that is made already.
+    pub fn ours_at(&mut self, path: Path, code: Code, what: impl Into<String>, remedy: impl Into<String>) {
+        self.add(Problem { path, code, what: what.into(), remedy: remedy.into(), argo: None });
+    }
+
     /// Notes a problem that Argo Rollouts reports in these words.
     pub fn argo(&mut self, at: &At, code: Code, words: Words, what: impl Into<String>, remedy: impl Into<String>) {
         self.argo_at(at.path(), code, words, what, remedy);

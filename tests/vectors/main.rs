@@ -19,6 +19,8 @@ mod rollouts;
 mod step_hash;
 mod template_equal;
 mod validation;
+mod validation_metrics;
+mod validation_references;
 
 use std::{borrow::Cow, env, fs, path::PathBuf};
 

@@ -1,12 +1,18 @@
-//! Analyses: how a Rollout refers to them.
+//! Analyses: how a Rollout refers to them, their templates, their runs.
 
-use super::{strategy::run_metadata, tolerated};
+use std::collections::BTreeSet;
+
+use super::{metric, strategy::run_metadata, tolerated, tolerated_seconds};
 use crate::{
     api,
     model::{
-        analysis::{Analysis, ArgumentValue, BackgroundAnalysis, Retention, Scope, TemplateRef},
+        analysis::{
+            Analysis, ArgumentValue, BackgroundAnalysis, Parameter, ParameterDefault, Retention, Run, Scope, Template,
+            TemplateRef, TimeToLive,
+        },
+        arguments, go_json,
         path::At,
-        problem::{Code, Notes},
+        problem::{Code, Notes, Parsed, Words},
     },
 };
 
@@ -90,5 +96,151 @@ fn argument(wire: &api::AnalysisRunArgument, at: &At, notes: &mut Notes) -> Argu
             }
             literal()
         }
+    }
+}
+
+/// An AnalysisTemplate.
+pub fn template(wire: &api::AnalysisTemplate) -> Parsed<Template> {
+    template_spec(&wire.spec)
+}
+
+/// A ClusterAnalysisTemplate.
+pub fn cluster_template(wire: &api::ClusterAnalysisTemplate) -> Parsed<Template> {
+    template_spec(&wire.spec)
+}
+
+fn template_spec(wire: &api::AnalysisTemplateSpec) -> Parsed<Template> {
+    let mut notes = Notes::default();
+    let at = At::ROOT.key("spec");
+    let parameters = parameters(&wire.args, &at.key("args"), &mut notes);
+    // A template may consist of others alone.
+    let has_metrics = !wire.metrics.is_empty() || wire.templates.is_empty();
+    let sound = !has_metrics || metric::check(&wire.metrics, &at.key("metrics"), &mut notes).is_some();
+    tags(&wire.metrics, &wire.args, &at.key("metrics"), &mut notes);
+    metric::check_patterns(wire.dry_run.iter().map(|rule| &rule.metric_name), &at.key("dryRun"), &mut notes);
+    let retention_at = at.key("measurementRetention");
+    metric::check_patterns(wire.measurement_retention.iter().map(|rule| &rule.metric_name), &retention_at, &mut notes);
+    let exact = sound.then(|| Template {
+        parameters,
+        metrics: wire.metrics.clone(),
+        dry_run: wire.dry_run.iter().map(|rule| rule.metric_name.clone()).collect(),
+        retention: wire.measurement_retention.iter().map(retention).collect(),
+        templates: wire.templates.iter().map(|one| template_ref(&one.template_name, one.cluster_scope)).collect(),
+    });
+    notes.close(exact)
+}
+
+fn parameters(wire: &[api::Argument], at: &At, notes: &mut Notes) -> Vec<Parameter> {
+    let mut names = BTreeSet::new();
+    let mut parameters = Vec::new();
+    for (index, argument) in wire.iter().enumerate() {
+        let at = at.index(index);
+        if !names.insert(&argument.name) {
+            let what = format!("{:?} is declared before", argument.name);
+            notes.ours(&at.key("name"), Code::ArgumentDeclaredTwice, what, "declare each argument once");
+        }
+        parameters.push(Parameter { name: argument.name.clone(), default: parameter_default(argument, &at, notes) });
+    }
+    parameters
+}
+
+fn parameter_default(wire: &api::Argument, at: &At, notes: &mut Notes) -> ParameterDefault {
+    if wire.value.is_some() && wire.value_from.is_some() {
+        let words = Words::Plain(format!("arg '{}' has both Value and ValueFrom fields", wire.name));
+        let what = format!("{:?} has a value and a source", wire.name);
+        notes.argo(at, Code::ArgumentTwice, words, what, "keep one of value and valueFrom");
+    }
+    let from = wire.value_from.clone().unwrap_or_default();
+    match (&wire.value, from.secret_key_ref, from.field_ref) {
+        (Some(value), _, _) => ParameterDefault::Literal(value.clone()),
+        (None, Some(secret), _) => ParameterDefault::Secret { name: secret.name, key: secret.key },
+        (None, None, Some(field)) => {
+            let what = "a template cannot take an argument from a field; only what uses the template can";
+            let remedy = "remove valueFrom.fieldRef, and give it where the template is used";
+            notes.ours(&at.key("valueFrom"), Code::ArgumentSource, what, remedy);
+            ParameterDefault::Field(field.field_path)
+        }
+        (None, None, None) => ParameterDefault::None,
+    }
+}
+
+/// Every argument that a metric uses must be declared: whatever else stands between braces cannot be filled in.
+fn tags(metrics: &[api::Metric], declared: &[api::Argument], at: &At, notes: &mut Notes) {
+    // Argo Rollouts finds out when the template is used.
+    notes.argo_stops();
+    for (index, metric) in metrics.iter().enumerate() {
+        let at = at.index(index);
+        let written = go_json::metric().text(&api::write(metric));
+        let Ok(parts) = arguments::split(&written) else {
+            let what = "braces are opened and not closed";
+            notes.ours(&at, Code::ArgumentUnknown, what, "close them: {{args.name}}");
+            continue;
+        };
+        let known = |tag: &str| {
+            let name = tag.trim().strip_prefix("args.");
+            name.is_some_and(|name| declared.iter().any(|argument| argument.name == name))
+        };
+        let mut named = BTreeSet::new();
+        for part in parts {
+            if let arguments::Part::Tag(tag) = part
+                && !known(tag)
+                && named.insert(tag)
+            {
+                let words = Words::Plain(format!("failed to resolve {{{{{tag}}}}}"));
+                let what = format!("{{{{{tag}}}}} names no declared argument");
+                notes.argo(&at, Code::ArgumentUnknown, words, what, "declare it under spec.args, or correct its name");
+            }
+        }
+    }
+}
+
+/// What stands for a Secret's value while a run is checked.
+const SECRET: &str = "temp-for-secret";
+
+/// An AnalysisRun. Its arguments are filled into its metrics; those from Secrets with a word that stands for them.
+pub fn run(wire: &api::AnalysisRun) -> Parsed<Run> {
+    let mut notes = Notes::default();
+    let at = At::ROOT.key("spec");
+    let spec = &wire.spec;
+    let filled = filled_arguments(&spec.args);
+    let metrics_at = at.key("metrics");
+    let mut metrics = Vec::new();
+    for (index, metric) in spec.metrics.iter().enumerate() {
+        match arguments::resolve_metric(metric, &filled) {
+            Ok(metric) => metrics.push(metric),
+            Err(error) => {
+                let words = Words::Plain(error.clone());
+                let remedy = "give every argument a value, and correct the names between braces";
+                notes.argo(&metrics_at.index(index), Code::ArgumentUnresolved, words, error, remedy);
+                notes.argo_stops();
+                metrics.push(metric.clone());
+            }
+        }
+    }
+    let all = metric::Metrics { metrics: &metrics, dry_run: &spec.dry_run, retention: &spec.measurement_retention };
+    let metrics = all.exact(&at, &mut notes);
+    let ttl = time_to_live(spec.ttl_strategy.as_ref(), &at.key("ttlStrategy"), &mut notes);
+    let exact = metrics.map(|metrics| Run { metrics, terminate: spec.terminate, time_to_live: ttl });
+    notes.close(exact)
+}
+
+fn filled_arguments(wire: &[api::Argument]) -> Vec<api::Argument> {
+    let from_secret =
+        |argument: &api::Argument| argument.value_from.as_ref().is_some_and(|from| from.secret_key_ref.is_some());
+    let fill = |argument: &api::Argument| match from_secret(argument) {
+        true => api::Argument { value: Some(SECRET.to_owned()), ..argument.clone() },
+        false => argument.clone(),
+    };
+    wire.iter().map(fill).collect()
+}
+
+fn time_to_live(wire: Option<&api::TtlStrategy>, at: &At, notes: &mut Notes) -> TimeToLive {
+    let Some(wire) = wire else { return TimeToLive::default() };
+    let mut after =
+        |seconds: Option<i32>, field: &str| seconds.map(|seconds| tolerated_seconds(seconds, &at.key(field), notes));
+    TimeToLive {
+        after_completion: after(wire.seconds_after_completion, "secondsAfterCompletion"),
+        after_failure: after(wire.seconds_after_failure, "secondsAfterFailure"),
+        after_success: after(wire.seconds_after_success, "secondsAfterSuccess"),
     }
 }

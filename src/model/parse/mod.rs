@@ -1,11 +1,12 @@
 //! From the wire types to the exact ones: every default filled in, every problem named.
 //!
 //! The rules, their order and their words for Argo Rollouts are those of its own validation; what it does not notice is
-//! noted beside them. One function per kind. Never stops at the first problem, never looks at other objects (that is
-//! [`references`]), never panics.
+//! noted beside them. One function per kind. Never stops at the first problem, never looks at other objects, never
+//! panics.
 
 mod analysis;
-
+mod experiment;
+mod metric;
 mod pods;
 mod step;
 mod strategy;
@@ -13,8 +14,11 @@ mod traffic;
 
 use jiff::SignedDuration;
 
+pub use analysis::{cluster_template, run, template};
+pub use experiment::experiment;
+pub use metric::argo_error as metrics_error;
 pub use pods::PodsFrom;
-pub use step::pause_seconds;
+pub use step::{is_metadata_field, pause_seconds};
 
 use super::{
     path::At,
