@@ -27,6 +27,7 @@
 //! | [`rollout`] | deciding about a Rollout: sizes, steps, history |
 //! | [`manifest`] | bytes of files to objects that know their places |
 //! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache |
+//! | [`lint`] | manifests to every problem they have |
 //! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
 //! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
 //! | [`cmd`] | the command line, one file per command |
@@ -57,6 +58,7 @@ pub mod cmd;
 pub mod embedded;
 pub mod engine;
 pub mod kubernetes;
+pub mod lint;
 pub mod manifest;
 pub mod model;
 pub mod rollout;

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub mod cluster;
 pub mod crds;
 pub mod kubeconfig;
+pub mod lint;
 
 /// From a git commit to a fully rolled-out, verified version in Kubernetes.
 #[derive(Debug, Parser)]
@@ -25,6 +26,9 @@ enum Command {
     Cluster(cluster::Arguments),
     /// Print the CustomResourceDefinitions to install.
     Crds(crds::Arguments),
+    /// Name every problem of manifests, with file, line and column.
+    #[command(after_help = "Exit codes: 0 nothing to complain about, 1 problems, 2 something could not be read.")]
+    Lint(lint::Arguments),
 }
 
 /// What is logged, and how.
@@ -60,11 +64,12 @@ impl Cli {
             return fail(&error);
         }
         let outcome = match self.command {
-            Command::Cluster(arguments) => cluster::run(arguments),
-            Command::Crds(arguments) => crds::run(arguments),
+            Command::Cluster(arguments) => cluster::run(arguments).map(|()| ExitCode::SUCCESS),
+            Command::Crds(arguments) => crds::run(arguments).map(|()| ExitCode::SUCCESS),
+            Command::Lint(arguments) => lint::run(arguments),
         };
         match outcome {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(code) => code,
             Err(error) => fail(&error),
         }
     }

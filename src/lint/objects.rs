@@ -1,0 +1,129 @@
+//! One object alone: its version, its name, its fields, and what `model` says about it.
+
+use super::{
+    Finding, Notes, advice, condition,
+    rule::{Code, Own},
+    schema, steps_of,
+};
+use crate::{
+    api::{self, constants},
+    kubernetes::{names, value::Value},
+    manifest::{Object, place::Step},
+    model::{
+        parse::{self, PodsFrom},
+        problem::Problem,
+    },
+};
+
+use Step::Key;
+
+/// Looks at an object if it is one of ours.
+pub fn check(object: &Object, notes: &mut Notes) {
+    if object.group() != constants::GROUP && object.group() != constants::TIDEGATE_GROUP {
+        return;
+    }
+    let Some(kind) = schema::kinds().iter().find(|kind| *kind.kind == *object.kind() && *kind.group == *object.group())
+    else {
+        return;
+    };
+    if !kind.has_api_version(object.api_version()) {
+        let what = format!("there is no version {} of {}", object.api_version(), object.kind());
+        notes.say(object, &[Key("apiVersion")], Own::UnknownVersion, what).remedy =
+            format!("write {}", kind.api_version());
+        return;
+    }
+    let since = notes.findings.len();
+    name(object, notes);
+    metadata(object, notes);
+    schema::check(object, kind, notes);
+    match object.kind() {
+        constants::kind::ROLLOUT => rollout(object, since, notes),
+        constants::kind::ANALYSIS_TEMPLATE => {
+            let template = api::read::<api::AnalysisTemplate>(&object.value).object;
+            metrics(object, parse::template(&template).problems, since, notes);
+        }
+        constants::kind::CLUSTER_ANALYSIS_TEMPLATE => {
+            let template = api::read::<api::ClusterAnalysisTemplate>(&object.value).object;
+            metrics(object, parse::cluster_template(&template).problems, since, notes);
+        }
+        constants::kind::ANALYSIS_RUN => {
+            let run = api::read::<api::AnalysisRun>(&object.value).object;
+            metrics(object, parse::run(&run).problems, since, notes);
+        }
+        constants::kind::EXPERIMENT => {
+            let experiment = api::read::<api::Experiment>(&object.value).object;
+            problems(object, &parse::experiment(&experiment).problems, since, notes);
+        }
+        // All that can be wrong with a GitSource alone is in its schema.
+        _ => {}
+    }
+}
+
+/// What `model` says about metrics, and what their conditions say. Arguments are looked at where they stand, later.
+fn metrics(object: &Object, mut found: Vec<Problem>, since: usize, notes: &mut Notes) {
+    found.retain(|problem| problem.code != Code::ArgumentUnknown);
+    problems(object, &found, since, notes);
+    condition::check(object, notes);
+}
+
+fn rollout(object: &Object, since: usize, notes: &mut Notes) {
+    let read = api::read::<api::Rollout>(&object.value);
+    let parsed = parse::rollout(&read.object, PodsFrom::Manifest);
+    problems(object, &parsed.problems, since, notes);
+    // A value of the wrong type is read as absent: advice would be about what was not written.
+    if read.malformed.is_empty() {
+        advice::check(object, &read.object, notes);
+    }
+}
+
+/// Takes over what `model` found, unless (among what was noted `since`) the schema has said it about the same value.
+fn problems(object: &Object, problems: &[Problem], since: usize, notes: &mut Notes) {
+    for problem in problems {
+        let steps = steps_of(&problem.path);
+        let field = problem.path.to_string();
+        let said = |finding: &Finding| match problem.code {
+            // The schema named the value itself.
+            Code::Malformed => finding.rule == Code::Malformed.into() && finding.field.starts_with(&field),
+            // A step whose only field is misspelt.
+            Code::StepEmpty => finding.rule == Own::UnknownField.into() && finding.field.starts_with(&field),
+            _ => finding.rule == Code::Malformed.into() && finding.field == field,
+        };
+        let known = notes.findings[since..].iter().any(said);
+        if !known {
+            notes.say(object, &steps, problem.code, problem.what.clone()).remedy = problem.remedy.clone();
+        }
+    }
+}
+
+fn name(object: &Object, notes: &mut Notes) {
+    let generated = object.value.str_at(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
+    match object.value.at(&["metadata", "name"]) {
+        None | Some(Value::Null) if generated => {}
+        None | Some(Value::Null) => {
+            notes.say(object, &[Key("metadata"), Key("name")], Own::NameMissing, "the object has no name").remedy =
+                "add metadata.name".into();
+        }
+        Some(Value::Str(name)) => {
+            if let Some(problem) = names::dns_subdomain(name).first() {
+                let what = format!("{:?} is no name: {problem}", name.as_str());
+                let finding = notes.say(object, &[Key("metadata"), Key("name")], Own::NameInvalid, what);
+                finding.remedy = "use lower-case letters, digits and dashes".into();
+            }
+        }
+        // The schema says that it is no text.
+        Some(_) => {}
+    }
+}
+
+fn metadata(object: &Object, notes: &mut Notes) {
+    if object.value.get("status").is_some_and(|status| !status.is_null() && *status != Value::object()) {
+        let finding = notes.say_key(object, &[Key("status")], Own::StatusGiven, "the manifest holds a status");
+        finding.remedy = "remove it: the controller writes it".into();
+    }
+    for field in ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"] {
+        if object.value.at(&["metadata", field]).is_some_and(|value| !value.is_null()) {
+            let what = format!("{field} is the server's to fill in");
+            notes.say_key(object, &[Key("metadata"), Key(field)], Own::ServerFields, what).remedy = "remove it".into();
+        }
+    }
+}

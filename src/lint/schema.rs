@@ -1,0 +1,210 @@
+//! Whether an object has the fields and types that its definition knows. Never asks what the values mean.
+
+use std::sync::OnceLock;
+
+use super::{
+    Notes,
+    rule::{Code, Own},
+    similar, steps_of,
+};
+use crate::{
+    api,
+    kubernetes::{
+        facts,
+        kind::Kind,
+        schema::{Schema, Shape, crd, validate},
+        status::{FieldError, Rule},
+        value::Value,
+    },
+    manifest::{Object, place::Step},
+    model::path::{Path, Segment},
+};
+
+/// The kinds that are looked at.
+pub fn kinds() -> &'static [Kind] {
+    static KINDS: OnceLock<Vec<Kind>> = OnceLock::new();
+    KINDS.get_or_init(|| api::crd::all().iter().flat_map(crd::kinds).collect())
+}
+
+/// Names fields that do not exist, values of the wrong type, and what else the definition forbids.
+pub fn check(object: &Object, kind: &Kind, notes: &mut Notes) {
+    let mut walk = Walk { object, notes, path: Vec::new(), wrong: Vec::new() };
+    walk.fields(&object.value, &kind.schema);
+    let wrong = walk.wrong;
+    for error in validate::validate(kind, &object.value, None) {
+        let field = error.field.trim_start_matches('.');
+        // What is said about the whole object only repeats that something in it is wrong.
+        let path = Path::of_field(field);
+        let whole = field.is_empty() || field.starts_with('<');
+        let null = path.find(&object.value).is_some_and(Value::is_null);
+        if !whole && !null && !wrong.iter().any(|known: &String| field.starts_with(known.as_str())) {
+            field_error(object, &path, &error, notes);
+        }
+    }
+}
+
+struct Walk<'a, 'n> {
+    object: &'a Object,
+    notes: &'n mut Notes,
+    path: Vec<Step<'a>>,
+    /// The paths of values of the wrong type.
+    wrong: Vec<String>,
+}
+
+impl<'a> Walk<'a, '_> {
+    fn value(&mut self, value: &'a Value, schema: &Schema) {
+        let fits = match (&schema.shape, value) {
+            (_, Value::Null) | (Shape::Any, _) => true,
+            (Shape::Bool, Value::Bool(_)) | (Shape::IntOrString | Shape::Quantity, Value::Str(_) | Value::Int(_)) => {
+                true
+            }
+            (Shape::Int32, Value::Int(n)) => i32::try_from(*n).is_ok(),
+            (Shape::Int64, Value::Int(_)) | (Shape::Number | Shape::Quantity, Value::Int(_) | Value::Float(_)) => true,
+            (Shape::Str | Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Bytes, Value::Str(_)) => true,
+            (Shape::Struct(_) | Shape::Map { .. }, Value::Map(_)) => {
+                self.fields(value, schema);
+                true
+            }
+            (Shape::List { items, .. }, Value::List(given)) => {
+                for (index, item) in given.iter().enumerate() {
+                    self.path.push(Step::Index(index));
+                    self.value(item, items);
+                    self.path.pop();
+                }
+                true
+            }
+            _ => false,
+        };
+        if !fits {
+            self.wrong_type(value, schema);
+        }
+    }
+
+    fn wrong_type(&mut self, value: &Value, schema: &Schema) {
+        self.wrong.push(super::path_of(&self.path).to_string());
+        let what = format!("expected {}, found {}", wanted(&schema.shape), given(value));
+        let finding = self.notes.say(self.object, &self.path, Code::Malformed, what);
+        finding.remedy = match (&schema.shape, value) {
+            (Shape::Str, Value::Bool(_) | Value::Int(_) | Value::Float(_)) => "quote it".into(),
+            (Shape::Int32 | Shape::Int64 | Shape::Number, Value::Str(text)) if text.parse::<f64>().is_ok() => {
+                "write it without quotes".into()
+            }
+            (Shape::Int32 | Shape::Int64, _) => "write a whole number".into(),
+            (Shape::Bool, _) => "write true or false, without quotes".into(),
+            (Shape::List { .. }, _) => "begin each item with a dash".into(),
+            _ => "Argo Rollouts would read the field as if it were absent".into(),
+        };
+    }
+
+    fn fields(&mut self, value: &'a Value, schema: &Schema) {
+        for (key, below) in value.as_map().into_iter().flat_map(|map| map.iter()) {
+            self.path.push(Step::Key(key));
+            let at_top = self.path.len() == 1;
+            match (&schema.shape, key.as_str()) {
+                (_, "apiVersion" | "kind") if at_top => {}
+                (_, "metadata") if at_top => {
+                    if let Some(meta) = facts::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") {
+                        self.value(below, meta);
+                    }
+                }
+                (Shape::Struct(known), _) => match known.field(key) {
+                    Some(field) => self.value(below, &field.schema),
+                    None if known.open => {}
+                    None => {
+                        let deeper = value.as_map().into_iter().flat_map(|map| map.iter()).find(|(name, given)| {
+                            let schema = known.field(name).map(|field| &field.schema);
+                            let has =
+                                schema.and_then(|schema| schema.as_struct()).is_some_and(|s| s.field(key).is_some());
+                            has && (given.is_null() || given.as_map().is_some())
+                        });
+                        let names = known.fields.iter().map(|(name, _)| name.as_str());
+                        self.unknown(key, names, deeper.map(|(name, _)| name.as_str()));
+                    }
+                },
+                (Shape::Map { values, .. }, _) => self.value(below, values),
+                _ => {}
+            }
+            self.path.pop();
+        }
+    }
+
+    /// `deeper` is a neighbour that has such a field.
+    fn unknown<'k>(&mut self, key: &str, known: impl Iterator<Item = &'k str> + Clone, deeper: Option<&str>) {
+        let parent = self.path.len().checked_sub(2).and_then(|at| self.path.get(at));
+        let place = match parent {
+            Some(Step::Key(parent)) => format!(" in {parent}"),
+            Some(Step::Index(_)) => " in this item".to_owned(),
+            None => " at the top of an object".to_owned(),
+        };
+        let near = similar::nearest(key, known.clone());
+        let remedy = match (near, deeper) {
+            (_, Some(sibling)) => format!("indent it deeper to make it part of {sibling}"),
+            (Some(near), None) => format!("did you mean {near}?"),
+            (None, None) => {
+                let mut names: Vec<&str> = known.collect();
+                let more = names.len().saturating_sub(8);
+                names.truncate(8);
+                match (names.is_empty(), more) {
+                    (true, _) => "remove it".to_owned(),
+                    (false, 0) => format!("there are: {}", names.join(", ")),
+                    (false, _) => format!("there are: {} and {more} more; check the indentation", names.join(", ")),
+                }
+            }
+        };
+        let what = format!("there is no field {key}{place}");
+        self.notes.say_key(self.object, &self.path, Own::UnknownField, what).remedy = remedy;
+    }
+}
+
+fn wanted(shape: &Shape) -> &'static str {
+    match shape {
+        Shape::Any => "anything",
+        Shape::Bool => "true or false",
+        Shape::Int32 | Shape::Int64 => "a whole number",
+        Shape::Number => "a number",
+        Shape::Str => "text",
+        Shape::IntOrString => "a whole number or text",
+        Shape::Quantity => "a quantity such as 100m or 1Gi",
+        Shape::Time | Shape::MicroTime => "a time such as 2026-01-02T15:04:05Z",
+        Shape::Duration => "a duration such as 1m30s",
+        Shape::Bytes => "base64 text",
+        Shape::Struct(_) | Shape::Map { .. } => "an object",
+        Shape::List { .. } => "a list",
+    }
+}
+
+fn given(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".into(),
+        Value::Bool(b) => format!("the boolean {b}"),
+        Value::Int(n) => format!("the number {n}"),
+        Value::Float(f) => format!("the number {f}"),
+        Value::Str(text) if text.len() <= 40 => format!("the text {:?}", text.as_str()),
+        Value::Str(_) => "a text".into(),
+        Value::List(_) => "a list".into(),
+        Value::Map(_) => "an object".into(),
+    }
+}
+
+/// What an API server would say, in fewer words.
+fn field_error(object: &Object, path: &Path, error: &FieldError, notes: &mut Notes) {
+    let steps = steps_of(path);
+    let last = match path.segments().last() {
+        Some(Segment::Key(key)) => key.to_string(),
+        Some(Segment::Index(index)) => format!("item {index}"),
+        None => "the object".to_owned(),
+    };
+    let (rule, what, remedy): (_, String, String) = match &error.rule {
+        Rule::Required => (Own::MissingField, format!("{last} is missing"), "add it".into()),
+        Rule::NotSupported(value, allowed) => {
+            (Own::FieldValue, format!("{last} cannot be {value}"), format!("use one of {}", allowed.join(", ")))
+        }
+        // Types were looked at above.
+        Rule::TypeInvalid(_) => return,
+        Rule::Invalid(_) | Rule::Duplicate(_) | Rule::Forbidden | Rule::TooLong(_) | Rule::TooMany(..) => {
+            (Own::FieldValue, error.detail.clone(), "an API server refuses the object as it is".into())
+        }
+        _ => (Own::FieldValue, error.to_string(), "an API server refuses the object as it is".into()),
+    };
+    notes.say(object, &steps, rule, what).remedy = remedy;
+}
