@@ -60,6 +60,11 @@ impl ReplicaSet {
         self.annotations.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// Its revision, if it has one that can be read.
+    pub fn revision(&self) -> Option<i64> {
+        super::revision::parse(self.note(annotation::REVISION)).ok()
+    }
+
     /// The size of the Rollout when this set was last scaled, if it is noted.
     pub fn noted_replicas(&self) -> Option<i32> {
         self.note(annotation::DESIRED_REPLICAS).parse().ok()

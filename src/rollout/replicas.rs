@@ -91,6 +91,26 @@ pub fn basic_canary(rollout: &Rollout, sets: &Sets<'_>) -> Sizes {
     sizes.into()
 }
 
+/// The sizes of the other versions of a canary without a router, in their order: what is left of them serves traffic, so
+/// they go as fast as enough pods stay available, the latest revision first.
+///
+/// Pods that are not available go at once: they serve nobody, and waiting for them could last for ever.
+pub fn basic_others(rollout: &Rollout, sets: &Sets<'_>) -> Vec<i32> {
+    let available = |set: &ReplicaSet| i64::from(set.available);
+    let total: i64 = [sets.new, sets.other_stable()].into_iter().flatten().chain(sets.others).map(available).sum();
+    let least = i64::from(limits::replicas(rollout)) - i64::from(limits::max_unavailable(rollout));
+    let mut spare = (total - least).max(0);
+    let mut sizes: Vec<i32> = sets.others.iter().map(|set| set.desired.min(set.available)).collect();
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse((sets.others[*index].revision(), sets.others[*index].created)));
+    for index in order {
+        let removed = i64::from(sizes[index]).min(spare).max(0);
+        spare -= removed;
+        sizes[index] -= removed as i32;
+    }
+    sizes
+}
+
 /// How many pods there may be at most, and how many must be available at least.
 #[derive(Clone, Copy)]
 struct Bounds {
@@ -297,6 +317,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn old_versions_go_as_fast_as_availability_lets_them() {
+        let old = |revision: &str, desired, available| {
+            let mut set = set(revision, desired, available);
+            set.annotations.insert("rollout.argoproj.io/revision", revision);
+            set
+        };
+        let others = [old("2", 4, 4), old("4", 3, 3), old("3", 5, 2)];
+        let rollout = rollout(10, 20, 1, 1);
+        let (new, stable) = (set("new", 2, 0), set("old", 2, 2));
+        let sizes = |available| {
+            let new = ReplicaSet { available, ..new.clone() };
+            basic_others(&rollout, &Sets { new: Some(&new), stable: Some(&stable), others: &others })
+        };
+        // 9 must be available. 11 are: 2 can go, of the latest revision.
+        assert_eq!(sizes(0), [4, 1, 2]);
+        assert_eq!(sizes(2), [4, 0, 1]);
+        // What is not available goes whatever the others do.
+        assert_eq!(basic_others(&rollout, &Sets { others: &others, ..Sets::default() }), [4, 3, 2]);
+    }
+
     fn rollout(replicas: i32, weight: i32, surge: i32, unavailable: i32) -> Rollout {
         let mut rollout = Rollout::default();
         rollout.spec.replicas = Some(replicas);
@@ -337,6 +378,23 @@ mod tests {
         }
 
         #[test]
+        fn old_versions_leave_enough_available(
+            replicas in 0..30i32, unavailable in 0..9i32, new in 0..9i32, stable in 0..30i32,
+            others in prop::collection::vec((0..20i32, 0..25i32), 0..4),
+        ) {
+            let rollout = rollout(replicas, 20, 1, unavailable);
+            let (new, stable) = (set("new", new, new), set("old", stable, stable));
+            let others: Vec<_> = others.into_iter().map(|(desired, available)| set("x", desired, available)).collect();
+            let sizes = basic_others(&rollout, &Sets { new: Some(&new), stable: Some(&stable), others: &others });
+            let least = replicas - limits::max_unavailable(&rollout);
+            let before = new.available + stable.available + others.iter().map(|set| set.available.min(set.desired)).sum::<i32>();
+            let after = new.available + stable.available + sizes.iter().sum::<i32>();
+            let surplus: i32 = others.iter().map(|set| (set.available - set.desired).max(0)).sum();
+            prop_assert!(after + surplus >= least.min(before));
+            prop_assert!(sizes.iter().zip(&others).all(|(size, set)| (0..=set.desired).contains(size)));
+        }
+
+        #[test]
         fn no_specification_makes_it_panic(
             replicas in any::<i32>(), weight in any::<i32>(), surge in any::<i32>(), max in any::<i32>(),
             new in any::<i32>(), stable in any::<i32>(), available in any::<i32>(),
@@ -345,6 +403,8 @@ mod tests {
             let (new, stable) = (set("new", new, available), set("old", stable, available));
             let sets = Sets { new: Some(&new), stable: Some(&stable), others: &[] };
             let _ = (basic_canary(&rollout, &sets), is_canary_at_size(&rollout, &sets, None));
+            let old = [stable.clone()];
+            let _ = basic_others(&rollout, &Sets { others: &old, ..sets });
             if let Some(canary) = &mut rollout.spec.strategy.canary {
                 let routing = canary.traffic_routing.get_or_insert_default();
                 routing.max_traffic_weight = Some(max);
