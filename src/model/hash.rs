@@ -62,9 +62,27 @@ impl Default for Fnv {
 
 impl Sink for Fnv {
     fn put(&mut self, bytes: &[u8]) {
-        let hash = bytes.iter().fold(self.0, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
-        self.0 = hash;
+        self.0 = bytes.iter().fold(self.0, |hash, byte| next(hash, *byte));
     }
+
+    /// Looking for the end while the sum is waited for costs nothing.
+    fn put_plain(&mut self, bytes: &[u8]) -> usize {
+        let mut hash = self.0;
+        let mut taken = 0;
+        for byte in bytes {
+            if go_json::is_special(*byte) {
+                break;
+            }
+            hash = next(hash, *byte);
+            taken += 1;
+        }
+        self.0 = hash;
+        taken
+    }
+}
+
+fn next(hash: u32, byte: u8) -> u32 {
+    (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
 }
 
 impl Fnv {

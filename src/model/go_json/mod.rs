@@ -16,7 +16,7 @@ use std::{collections::HashMap, sync::LazyLock};
 use crate::kubernetes::value::Text;
 
 pub use decode::{Decoded, Wrong};
-pub use write::{Sink, Stopped, string};
+pub use write::{Sink, Stopped, is_special, string};
 
 /// A Go type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,17 +88,45 @@ struct Field {
 }
 
 /// A struct with its fields in Go's order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Struct {
     fields: Vec<Field>,
-    /// The fields by name, and where they are.
-    sorted: Vec<(Text, usize)>,
+    /// Where the field of a name is: an open hash table of places plus one. Field names differ in length, first, middle
+    /// or last letter, so nearly every name is found at once; a template is hashed and compared in every pass.
+    places: [u8; PLACES],
+}
+
+/// A power of two, more than twice the most fields.
+const PLACES: usize = 128;
+
+fn place_of(name: &str) -> usize {
+    let bytes = name.as_bytes();
+    let letter = |at: usize| usize::from(bytes.get(at).copied().unwrap_or_default());
+    bytes.len() + letter(0) * 3 + letter(bytes.len() / 2) * 7 + letter(bytes.len().saturating_sub(1)) * 31
 }
 
 impl Struct {
+    fn new(fields: Vec<Field>) -> Struct {
+        let mut places = [0; PLACES];
+        for (index, field) in fields.iter().enumerate() {
+            let mut place = place_of(&field.name) % PLACES;
+            while places[place] != 0 {
+                place = (place + 1) % PLACES;
+            }
+            places[place] = index as u8 + 1;
+        }
+        Struct { fields, places }
+    }
+
     fn find(&self, name: &str) -> Option<usize> {
-        let at = self.sorted.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
-        Some(self.sorted[at].1)
+        let mut place = place_of(name) % PLACES;
+        loop {
+            let index = usize::from(self.places[place]).checked_sub(1)?;
+            if self.fields[index].name.as_str() == name {
+                return Some(index);
+            }
+            place = (place + 1) % PLACES;
+        }
     }
 
     fn field(&self, name: &str) -> Option<&Field> {
@@ -164,10 +192,7 @@ fn structure(line: &str, names: &HashMap<&str, usize>) -> Option<Struct> {
         };
         fields.push(Field { name: name.into(), key: format!("\"{name}\":"), shape: shape_of(shape, names)?, emit });
     }
-    let mut sorted: Vec<(Text, usize)> =
-        fields.iter().enumerate().map(|(at, field)| (field.name.clone(), at)).collect();
-    sorted.sort();
-    (fields.len() <= MOST_FIELDS).then_some(Struct { fields, sorted })
+    (fields.len() <= MOST_FIELDS).then(|| Struct::new(fields))
 }
 
 fn shape_of(word: &str, names: &HashMap<&str, usize>) -> Option<Shape> {
@@ -195,7 +220,12 @@ mod tests {
     fn every_line_is_read() {
         let graph = Graph::parse(include_str!("types.txt")).unwrap();
         assert_eq!(graph.structs.len(), 164);
-        assert!(graph.structs.iter().all(|fields| fields.sorted.is_sorted()));
+        for fields in &graph.structs {
+            for (index, field) in fields.fields.iter().enumerate() {
+                assert_eq!(fields.find(&field.name), Some(index));
+            }
+            assert!(fields.find("").is_none() && fields.find("noSuchField").is_none());
+        }
         assert!(named("Affinity").is_some() && named("Nothing").is_none());
     }
 }

@@ -21,7 +21,7 @@ impl Type {
     /// The same of two structs of this type, leaving one field out.
     pub fn same_but(self, a: &Value, b: &Value, left_out: &str) -> bool {
         match self.0 {
-            Shape::Struct(index) => fields(fields_of(*index), a.as_map(), b.as_map(), left_out),
+            Shape::Struct(index) => fields(fields_of(*index), a.as_map(), b.as_map(), left_out, is_equal),
             shape => same(shape, a, b),
         }
     }
@@ -43,7 +43,7 @@ fn same(shape: &Shape, a: &Value, b: &Value) -> bool {
             (Some(_), None) | (None, Some(_)) => false,
         },
         Shape::Raw => a == b,
-        Shape::Struct(index) => fields(fields_of(*index), a.as_map(), b.as_map(), ""),
+        Shape::Struct(index) => fields(fields_of(*index), a.as_map(), b.as_map(), "", is_alike),
         Shape::List(items) => {
             let (a, b) = (a.as_list().unwrap_or_default(), b.as_list().unwrap_or_default());
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(items, a, b))
@@ -61,20 +61,41 @@ fn same(shape: &Shape, a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The same without knowing the type; `false` says nothing.
+/// The same at first sight, without knowing the type; `false` says nothing.
 fn is_alike(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Str(a), Value::Str(b)) => a == b,
+        (Value::Str(a), Value::Str(b)) => is_key(a, b),
         (a, b) => a.is(b),
     }
 }
 
-fn is_key(a: &Text, b: &Text) -> bool {
-    Text::ptr_eq(a, b) || a == b
+/// The same all the way down, without knowing the types; `false` says nothing. Of a template that did not change this is
+/// all there is to do, so it must cost little more than reading both.
+fn is_equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Map(a), Value::Map(b)) => {
+            let same =
+                |((key, a), (other, b)): ((&Text, &Value), (&Text, &Value))| is_key(key, other) && is_equal(a, b);
+            a.is(b) || a.len() == b.len() && a.iter().zip(b.iter()).all(same)
+        }
+        (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| is_equal(a, b)),
+        (Value::Float(a), Value::Float(b)) => a == b,
+        (a, b) => is_alike(a, b),
+    }
 }
 
-/// The fields of two structs, walked together: both are sorted. The type is asked only about what differs at first sight.
-fn fields(layout: &Struct, a: Option<&Map>, b: Option<&Map>, left_out: &str) -> bool {
+fn is_key(a: &Text, b: &Text) -> bool {
+    Text::ptr_eq(a, b) || a.as_bytes() == b.as_bytes()
+}
+
+/// The fields of two structs, walked together: both are sorted. The type is asked only about what `glance` finds different.
+fn fields(
+    layout: &Struct,
+    a: Option<&Map>,
+    b: Option<&Map>,
+    left_out: &str,
+    glance: fn(&Value, &Value) -> bool,
+) -> bool {
     let empty = Map::default();
     let mut left = a.unwrap_or(&empty).iter().peekable();
     let mut right = b.unwrap_or(&empty).iter().peekable();
@@ -91,7 +112,7 @@ fn fields(layout: &Struct, a: Option<&Map>, b: Option<&Map>, left_out: &str) -> 
         };
         let is_same = match order {
             Ordering::Equal => match (left.next(), right.next()) {
-                (Some((key, a)), Some((_, b))) => is_alike(a, b) || field_same(key, a, b),
+                (Some((key, a)), Some((_, b))) => glance(a, b) || field_same(key, a, b),
                 _ => true,
             },
             Ordering::Less => left.next().is_none_or(|(key, a)| a.is_null() || field_same(key, a, &Value::Null)),

@@ -15,6 +15,13 @@ use crate::kubernetes::{
 pub trait Sink {
     /// Takes the next bytes.
     fn put(&mut self, bytes: &[u8]);
+
+    /// Takes the bytes before the first that [cannot stand in a string as it is](is_special), and says how many.
+    fn put_plain(&mut self, bytes: &[u8]) -> usize {
+        let end = bytes.iter().position(|byte| is_special(*byte)).unwrap_or(bytes.len());
+        self.put(&bytes[..end]);
+        end
+    }
 }
 
 impl Sink for Vec<u8> {
@@ -97,22 +104,33 @@ fn list_of(items: &Shape, list: &[Value], out: &mut impl Sink) -> Result<(), Sto
     Ok(())
 }
 
-/// The fields in Go's order, whatever order they come in.
+/// The fields in Go's order, whatever order they come in. Most structs are small, and clearing the stack for a large one
+/// would cost more than writing them.
 fn fields<'v>(
     layout: &Struct,
     given: impl Iterator<Item = (&'v Text, &'v Value)>,
     out: &mut impl Sink,
 ) -> Result<(), Stopped> {
-    let mut slots: [Option<&Value>; MOST_FIELDS] = [None; MOST_FIELDS];
+    match layout.fields.len() {
+        0..=8 => laid_out::<8>(layout, given, out),
+        _ => laid_out::<MOST_FIELDS>(layout, given, out),
+    }
+}
+
+fn laid_out<'v, const N: usize>(
+    layout: &Struct,
+    given: impl Iterator<Item = (&'v Text, &'v Value)>,
+    out: &mut impl Sink,
+) -> Result<(), Stopped> {
+    let mut slots: [&Value; N] = [&Value::Null; N];
     for (key, value) in given {
-        if let Some(at) = layout.find(key) {
-            slots[at] = Some(value);
+        if let Some(slot) = layout.find(key).and_then(|at| slots.get_mut(at)) {
+            *slot = value;
         }
     }
     out.put(b"{");
     let mut first = true;
-    for (field, slot) in layout.fields.iter().zip(slots) {
-        let value = slot.unwrap_or(&Value::Null);
+    for (field, value) in layout.fields.iter().zip(slots) {
         if !is_written(field, value)? {
             continue;
         }
@@ -270,7 +288,11 @@ pub(super) fn number_text(value: &Value) -> String {
     text
 }
 
-/// Which bytes cannot stand in a string as they are. 0xE2 begins U+2028 and U+2029, and much else.
+/// Whether a byte cannot stand in a string as it is. 0xE2 begins U+2028 and U+2029, and much else.
+pub fn is_special(byte: u8) -> bool {
+    SPECIAL[usize::from(byte)]
+}
+
 const SPECIAL: [bool; 256] = {
     let mut special = [false; 256];
     let mut byte = 0;
@@ -289,35 +311,36 @@ const SPECIAL: [bool; 256] = {
 
 /// A string with Go's escapes, in quotes.
 pub fn string(text: &str, out: &mut impl Sink) {
-    let bytes = text.as_bytes();
+    let mut rest = text.as_bytes();
     out.put(b"\"");
-    let mut start = 0;
-    for (at, byte) in bytes.iter().enumerate().filter(|(_, byte)| SPECIAL[usize::from(**byte)]) {
-        let hex = b"0123456789abcdef";
-        let (escape, taken): (&[u8], usize) = match byte {
-            b'"' => (b"\\\"", 1),
-            b'\\' => (b"\\\\", 1),
-            0x08 => (b"\\b", 1),
-            0x0C => (b"\\f", 1),
-            b'\n' => (b"\\n", 1),
-            b'\r' => (b"\\r", 1),
-            b'\t' => (b"\\t", 1),
-            0xE2 => match bytes.get(at + 1..at + 3) {
-                Some([0x80, 0xA8]) => (b"\\u2028", 3),
-                Some([0x80, 0xA9]) => (b"\\u2029", 3),
-                _ => continue,
-            },
-            byte => {
-                let (high, low) = (hex[usize::from(byte >> 4)], hex[usize::from(byte & 15)]);
-                (&[b'\\', b'u', b'0', b'0', high, low], 1)
+    loop {
+        rest = &rest[out.put_plain(rest)..];
+        let taken = match rest {
+            [] => break,
+            [0xE2, 0x80, 0xA8, ..] => escape(b"\\u2028", 3, out),
+            [0xE2, 0x80, 0xA9, ..] => escape(b"\\u2029", 3, out),
+            [byte @ 0xE2, ..] => escape(&[*byte], 1, out),
+            [b'"', ..] => escape(b"\\\"", 1, out),
+            [b'\\', ..] => escape(b"\\\\", 1, out),
+            [0x08, ..] => escape(b"\\b", 1, out),
+            [0x0C, ..] => escape(b"\\f", 1, out),
+            [b'\n', ..] => escape(b"\\n", 1, out),
+            [b'\r', ..] => escape(b"\\r", 1, out),
+            [b'\t', ..] => escape(b"\\t", 1, out),
+            [byte, ..] => {
+                let hex = |digit: u8| b"0123456789abcdef"[usize::from(digit & 15)];
+                escape(&[b'\\', b'u', b'0', b'0', hex(byte >> 4), hex(*byte)], 1, out)
             }
         };
-        out.put(&bytes[start..at]);
-        out.put(escape);
-        start = at + taken;
+        rest = &rest[taken..];
     }
-    out.put(&bytes[start..]);
     out.put(b"\"");
+}
+
+/// Puts what stands for some bytes, and says how many they are.
+fn escape(text: &[u8], bytes: usize, out: &mut impl Sink) -> usize {
+    out.put(text);
+    bytes
 }
 
 #[cfg(test)]
