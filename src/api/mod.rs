@@ -5,8 +5,8 @@
 //!
 //! A Go pointer is an `Option`; a Go value is a plain field whose zero means absent, and which is written or left out when
 //! zero as Go's `omitempty` says; fields stand in Go's order. So the JSON that `serde_json` writes of these types is the
-//! JSON that Go writes, byte for byte (but for its escapes), and a hash over it is the same hash. Free-form parts, pod
-//! templates and selectors are [`Value`]s, which share their memory with the object they were read from.
+//! JSON that Go writes, byte for byte but for its escapes and for the free-form parts: pod templates, selectors and settings
+//! of plugins are [`Value`]s, which share their memory with the object they were read from.
 //!
 //! [`read`] makes a type of an object, whatever the object holds; [`write`] is the way back.
 
