@@ -37,10 +37,27 @@ pub struct Wrong {
 impl Type {
     /// What Argo Rollouts makes of a value.
     pub fn decode(self, value: &Value) -> Decoded {
-        let mut walk = Walk { path: Vec::new(), wrong: Vec::new(), ended: false };
-        let value = walk.value(self.0, value).unwrap_or_else(|| zero(self.0));
+        self.walk(value, Absent::Left)
+    }
+
+    /// The same with the structs that Go always has, though nothing is in them: `resources` of a container, `metadata` of a
+    /// template. A defaulter looks into these too.
+    pub fn decode_whole(self, value: &Value) -> Decoded {
+        self.walk(value, Absent::Filled)
+    }
+
+    fn walk(self, value: &Value, absent: Absent) -> Decoded {
+        let mut walk = Walk { path: Vec::new(), wrong: Vec::new(), ended: false, absent };
+        let value = walk.value(self.0, value).unwrap_or_else(|| walk.zero(self.0));
         Decoded { value, wrong: walk.wrong }
     }
+}
+
+/// What becomes of structs that are not given but always there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    Left,
+    Filled,
 }
 
 enum Step<'a> {
@@ -52,6 +69,7 @@ struct Walk<'a> {
     path: Vec<Step<'a>>,
     wrong: Vec<Wrong>,
     ended: bool,
+    absent: Absent,
 }
 
 impl<'a> Walk<'a> {
@@ -61,7 +79,7 @@ impl<'a> Walk<'a> {
             return None;
         }
         match (shape, value) {
-            (Shape::Optional(inner), value) => Some(self.value(inner, value).unwrap_or_else(|| zero(inner))),
+            (Shape::Optional(inner), value) => Some(self.value(inner, value).unwrap_or_else(|| self.zero(inner))),
             (Shape::Struct(index), Value::Map(map)) => Some(self.fields(*index, map)),
             (Shape::Map(values), Value::Map(map)) => Some(self.map(values, map)),
             (Shape::List(items), Value::List(list)) => Some(self.list(items, list)),
@@ -122,7 +140,19 @@ impl<'a> Walk<'a> {
                 break;
             }
         }
+        if self.absent == Absent::Filled {
+            let given: Map = out.into_iter().collect();
+            return Value::Map(filled(index, given));
+        }
         Value::Map(out.into_iter().collect())
+    }
+
+    /// What a pointer to, or an item of, a type holds when its value cannot be read.
+    fn zero(&self, shape: &Shape) -> Value {
+        match (shape, self.absent) {
+            (Shape::Struct(index), Absent::Filled) => Value::Map(filled(*index, Map::default())),
+            (shape, Absent::Left | Absent::Filled) => zero(shape),
+        }
     }
 
     fn map(&mut self, values: &Shape, map: &'a Map) -> Value {
@@ -135,7 +165,7 @@ impl<'a> Walk<'a> {
             if self.ended {
                 break;
             }
-            out.push((key.clone(), held.unwrap_or_else(|| zero(values))));
+            out.push((key.clone(), held.unwrap_or_else(|| self.zero(values))));
         }
         Value::Map(out.into_iter().collect())
     }
@@ -146,7 +176,7 @@ impl<'a> Walk<'a> {
             self.path.push(Step::Index(index));
             let held = self.value(items, item);
             self.path.pop();
-            out.push(held.unwrap_or_else(|| zero(items)));
+            out.push(held.unwrap_or_else(|| self.zero(items)));
             if self.ended {
                 break;
             }
@@ -169,7 +199,19 @@ fn canonical_quantity(value: &Value) -> Option<Value> {
     }
 }
 
-/// What a pointer to, or an item of, this type holds when its value cannot be read.
+/// The fields of a struct with the structs that are always in it.
+fn filled(index: usize, mut given: Map) -> Map {
+    for field in &fields_of(index).fields {
+        if let Shape::Struct(inner) = field.shape
+            && !given.contains_key(&field.name)
+        {
+            given.insert(field.name.clone(), filled(inner, Map::default()));
+        }
+    }
+    given
+}
+
+/// The zero of a type.
 fn zero(shape: &Shape) -> Value {
     match shape {
         Shape::Bool => Value::Bool(false),
@@ -217,6 +259,17 @@ mod tests {
                 "spec.priority: string for 32-bit integer"
             ]
         );
+    }
+
+    #[test]
+    fn what_go_always_has_can_be_shown() {
+        let given = value!({"spec": {"containers": [{}], "volumes": [{"ephemeral": {"volumeClaimTemplate": {}}}]}});
+        let whole = value!({"metadata": {}, "spec": {
+            "containers": [{"resources": {}}],
+            "volumes": [{"ephemeral": {"volumeClaimTemplate": {"metadata": {}, "spec": {"resources": {}}}}}],
+        }});
+        assert_eq!(pod_template().decode_whole(&given).value, whole);
+        assert_eq!(pod_template().decode_whole(&Value::Null).value, value!({"metadata": {}, "spec": {}}));
     }
 
     #[test]

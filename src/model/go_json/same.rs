@@ -18,8 +18,8 @@ impl Type {
         same(self.0, a, b)
     }
 
-    /// The same of two structs of this type, leaving one field out.
-    pub fn same_but(self, a: &Value, b: &Value, left_out: &str) -> bool {
+    /// The same of two structs of this type, leaving some fields out.
+    pub fn same_but(self, a: &Value, b: &Value, left_out: &[&str]) -> bool {
         match self.0 {
             Shape::Struct(index) => fields(fields_of(*index), a.as_map(), b.as_map(), left_out, is_equal),
             shape => same(shape, a, b),
@@ -43,7 +43,7 @@ fn same(shape: &Shape, a: &Value, b: &Value) -> bool {
             (Some(_), None) | (None, Some(_)) => false,
         },
         Shape::Raw => a == b,
-        Shape::Struct(index) => fields(fields_of(*index), a.as_map(), b.as_map(), "", is_alike),
+        Shape::Struct(index) => fields(fields_of(*index), a.as_map(), b.as_map(), &[], is_alike),
         Shape::List(items) => {
             let (a, b) = (a.as_list().unwrap_or_default(), b.as_list().unwrap_or_default());
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(items, a, b))
@@ -93,14 +93,14 @@ fn fields(
     layout: &Struct,
     a: Option<&Map>,
     b: Option<&Map>,
-    left_out: &str,
+    left_out: &[&str],
     glance: fn(&Value, &Value) -> bool,
 ) -> bool {
     let empty = Map::default();
     let mut left = a.unwrap_or(&empty).iter().peekable();
     let mut right = b.unwrap_or(&empty).iter().peekable();
     let field_same = |key: &Text, a: &Value, b: &Value| {
-        key == left_out || layout.field(key).is_none_or(|Field { shape, .. }| same(shape, a, b))
+        left_out.contains(&key.as_str()) || layout.field(key).is_none_or(|Field { shape, .. }| same(shape, a, b))
     };
     loop {
         let order = match (left.peek(), right.peek()) {

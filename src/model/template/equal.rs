@@ -8,7 +8,7 @@ use crate::{
     api::constants::label,
     kubernetes::{
         builtin, facts,
-        value::{Map, Value, intern},
+        value::{Map, Text, Value},
     },
     model::go_json,
 };
@@ -19,6 +19,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Prepared {
     template: Value,
+    /// The account under its deprecated name, if it has no other: a server adds the new name.
+    account: Text,
     /// The same as servers before Kubernetes 1.35 fill it, which leave the pull policy of an image volume open; only if
     /// there is such a volume.
     before: Option<Value>,
@@ -27,23 +29,31 @@ pub struct Prepared {
 impl Prepared {
     /// Decodes a template as Argo Rollouts does and fills in the defaults.
     pub fn of(template: &Value) -> Prepared {
-        let decoded = go_json::pod_template().decode(template).value;
-        let asked = decoded.list_at(&["spec", "volumes"]).to_vec();
+        let mut decoded = go_json::pod_template().decode_whole(template).value;
+        let volumes = decoded.list_at(&["spec", "volumes"]).to_vec();
+        let account = decoded.remove_at(&["spec", "serviceAccount"]).and_then(|account| account.as_text().cloned());
         let mut object = Value::object();
         object.set_at(&["template"], decoded);
-        // Never counts, and a server that is asked to store it makes it the account's name.
-        object.remove_at(&["template", "spec", "serviceAccount"]);
-        fill_required(&mut object);
         if let Some(kind) = facts::kind("", "v1", "PodTemplate") {
             builtin::default(kind, &mut object);
         }
         let template = object.remove_at(&["template"]).unwrap_or_default();
-        Prepared { before: without_image_policies(&template, &asked), template }
+        Prepared { before: without_image_policies(&template, &volumes), account: account.unwrap_or_default(), template }
     }
 
     /// Whether a live template is this one.
     pub fn equals(&self, live: &Value) -> bool {
-        same(&self.template, live) || self.before.as_ref().is_some_and(|before| same(before, live))
+        let same = |ours: &Value| same(ours, live) && self.is_account(live);
+        same(&self.template) || self.before.as_ref().is_some_and(same)
+    }
+
+    /// Whether the pods run as the account that was asked for, under whichever name.
+    fn is_account(&self, live: &Value) -> bool {
+        let name = |template: &Value| {
+            template.at(&["spec", "serviceAccountName"]).and_then(Value::as_text).cloned().unwrap_or_default()
+        };
+        let (ours, theirs) = (name(&self.template), name(live));
+        ours == theirs || ours.is_empty() && theirs == self.account
     }
 
     /// The template with its defaults.
@@ -59,8 +69,8 @@ fn same(ours: &Value, live: &Value) -> bool {
     let (metadata, spec) = go_json::parts_of_pod_template();
     let part = |name: &str| (ours.get(name).unwrap_or(&Value::Null), live.get(name).unwrap_or(&Value::Null));
     let ((our_metadata, metadata_there), (our_spec, spec_there)) = (part("metadata"), part("spec"));
-    spec.same_but(our_spec, spec_there, "serviceAccount")
-        && metadata.same_but(our_metadata, metadata_there, "labels")
+    spec.same_but(our_spec, spec_there, &["serviceAccount", "serviceAccountName"])
+        && metadata.same_but(our_metadata, metadata_there, &["labels"])
         && same_labels(our_metadata.get("labels"), metadata_there.get("labels"))
 }
 
@@ -84,28 +94,6 @@ fn without_image_policies(template: &Value, asked: &[Value]) -> Option<Value> {
     let volumes = Value::list(volumes);
     template.set_at(&["spec", "volumes"], volumes);
     Some(template)
-}
-
-/// Adds the structs that are always there in Go, so that what is in them gets its defaults too.
-fn fill_required(object: &mut Value) {
-    for path in [&["template", "metadata"][..], &["template", "spec"]] {
-        if object.at(path).is_none_or(Value::is_null) {
-            object.set_at(path, Value::object());
-        }
-    }
-    for list in ["containers", "initContainers", "ephemeralContainers"] {
-        let Some(Value::List(items)) = object.at(&["template", "spec", list]).cloned() else { continue };
-        let filled = items.iter().map(|item| {
-            let mut item = item.clone();
-            if let Some(map) = item.as_map_mut()
-                && !map.contains_key("resources")
-            {
-                map.insert(intern("resources"), Value::object());
-            }
-            item
-        });
-        object.set_at(&["template", "spec", list], Value::list(filled));
-    }
 }
 
 /// Whether the labels are the same but for the hash.
@@ -164,6 +152,17 @@ mod tests {
     }
 
     #[test]
+    fn an_account_may_be_asked_for_under_its_old_name() {
+        let mut wanted = desired();
+        wanted.remove_at(&["spec", "serviceAccountName"]);
+        assert!(!Prepared::of(&wanted).equals(&live()));
+        wanted.set_at(&["spec", "serviceAccount"], "robot");
+        assert!(Prepared::of(&wanted).equals(&live()));
+        wanted.set_at(&["spec", "serviceAccount"], "other");
+        assert!(!Prepared::of(&wanted).equals(&live()));
+    }
+
+    #[test]
     fn a_server_may_or_may_not_fill_the_policy_of_an_image_volume() {
         let mut wanted = desired();
         wanted.set_at(&["spec", "volumes"], value!([{"name": "v", "image": {"reference": "x:latest"}}]));
@@ -180,6 +179,24 @@ mod tests {
             value!([{"name": "v", "image": {"reference": "x:latest", "pullPolicy": "Never"}}]),
         );
         assert!(!Prepared::of(&wanted).equals(&there));
+    }
+
+    /// The rows are random objects, and what the real server's code made of them.
+    #[test]
+    fn what_the_real_server_filled_in_is_recognised() {
+        let mut compared = 0;
+        for row in include_str!("../../kubernetes/builtin/testdata/default.jsonl").lines() {
+            let row = Value::from_json(row.as_bytes()).unwrap();
+            for path in [&["spec", "template"][..], &["template"], &["spec", "jobTemplate", "spec", "template"]] {
+                let part = |name: &str| row.get(name).and_then(|object| object.at(path));
+                let (Some(sent), Some(kept)) = (part("object"), part("answer")) else { continue };
+                if kept.get("spec").is_some() {
+                    assert!(Prepared::of(sent).equals(kept), "{sent}\n{kept}");
+                    compared += 1;
+                }
+            }
+        }
+        assert!(compared > 10);
     }
 
     #[test]
