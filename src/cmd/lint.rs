@@ -17,7 +17,7 @@ use crate::{
         Report, lint, output,
         rule::{Rule, Severity},
     },
-    manifest::{self, File},
+    manifest::{self, File, MistakeKind},
 };
 
 /// The arguments of `tidegate lint`.
@@ -121,6 +121,13 @@ fn print(report: &Report, format: Format) -> anyhow::Result<()> {
     anstream::stdout().write_all(text.as_bytes()).context("printing")
 }
 
+/// What makes a folder a Helm chart: what is in it are templates, not manifests.
+const CHART: &str = "Chart.yaml";
+
+fn chart(folder: &str) {
+    anstream::eprintln!("passing by {folder}: a Helm chart; lint what `helm template` makes of it");
+}
+
 /// Whether a name is that of a manifest.
 fn is_manifest(name: &Path) -> bool {
     name.extension().is_some_and(|ending| ending == "yaml" || ending == "yml" || ending == "json")
@@ -142,7 +149,12 @@ fn from_disk(paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
             let mut found = Vec::new();
             search(path, &mut found)?;
             for path in found {
-                files.push(file(&path)?);
+                let file = file(&path)?;
+                if is_other(&file) {
+                    tracing::info!(file = %path.display(), "holds no Kubernetes object; passed by");
+                } else {
+                    files.push(file);
+                }
             }
         } else {
             files.push(file(path)?);
@@ -156,14 +168,23 @@ fn file(path: &Path) -> anyhow::Result<File> {
     Ok(manifest::read(shown(path), &bytes))
 }
 
+/// Whether a file that was only come across holds something else than manifests: values of a chart, a workflow.
+fn is_other(file: &File) -> bool {
+    file.objects.is_empty() && file.mistakes.iter().all(|mistake| mistake.kind == MistakeKind::Shape)
+}
+
 /// A path without what every path of this run begins with.
 fn shown(path: &Path) -> String {
     let path = path.strip_prefix(".").unwrap_or(path);
     path.display().to_string().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// The manifests below a folder, sorted. Hidden folders are passed by, and links are not followed.
+/// The manifests below a folder, sorted. Hidden folders and Helm charts are passed by, and links are not followed.
 fn search(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    if folder.join(CHART).exists() {
+        chart(&folder.display().to_string());
+        return Ok(());
+    }
     let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     let mut entries =
         entries.collect::<Result<Vec<_>, _>>().with_context(|| format!("reading {}", folder.display()))?;
@@ -245,6 +266,10 @@ fn blobs(
     prefix: &str,
     files: &mut Vec<File>,
 ) -> anyhow::Result<()> {
+    if tree.get_name(CHART).is_some() {
+        chart(&format!("{revision}:{prefix}"));
+        return Ok(());
+    }
     for entry in tree {
         let name = format!("{prefix}{}", String::from_utf8_lossy(entry.name_bytes()));
         let broken = |error: git2::Error| anyhow!("reading {revision}:{name}: {}", error.message());
@@ -257,7 +282,10 @@ fn blobs(
             // A link's blob is a path, not a manifest.
             Some(git2::ObjectType::Blob) if entry.filemode() != 0o120_000 && is_manifest(Path::new(&name)) => {
                 let blob = repository.find_blob(entry.id()).map_err(broken)?;
-                files.push(manifest::read(format!("{revision}:{name}"), blob.content()));
+                let file = manifest::read(format!("{revision}:{name}"), blob.content());
+                if !is_other(&file) {
+                    files.push(file);
+                }
             }
             _ => {}
         }

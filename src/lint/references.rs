@@ -105,10 +105,8 @@ fn services(rollout: &Object) -> Vec<Named> {
 
 /// The Services that routers only name.
 fn root_services(rollout: &Object) -> Vec<Named> {
-    named(
-        rollout,
-        &[&["canary", "trafficRouting", "alb", "rootService"], &["canary", "trafficRouting", "smi", "rootService"]],
-    )
+    // The root Service of ALB is only the name of an action in the Ingress.
+    named(rollout, &[&["canary", "trafficRouting", "smi", "rootService"]])
 }
 
 fn named(rollout: &Object, fields: &[&[&'static str]]) -> Vec<Named> {

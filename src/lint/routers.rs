@@ -12,7 +12,10 @@ use crate::{
     api,
     kubernetes::value::Value,
     manifest::{Object, place::Step},
-    model::references::{self, References},
+    model::{
+        problem::Problem,
+        references::{self, References},
+    },
 };
 
 use Step::{Index as At, Key};
@@ -85,11 +88,8 @@ fn ingresses(
     let wanted = root.unwrap_or(routed.stable);
     for (path, name) in names(router, key, fields) {
         let Some(ingress) = look_up(index, routed.rollout, &path, INGRESS, name, notes) else { continue };
-        let rules = ingress.value.list_at(&["spec", "rules"]).iter();
-        let mut backends = rules
-            .flat_map(|rule| rule.list_at(&["http", "paths"]))
-            .filter_map(|path| path.str_at(&["backend", "service", "name"]));
-        if !wanted.is_empty() && !backends.any(|backend| backend == wanted) {
+        let references = References { ingresses: vec![ingress.value.clone()], ..References::default() };
+        if !wanted.is_empty() && !complaints(routed, &references).is_empty() {
             let what = format!("the Ingress {name} has no path that leads to the Service {wanted}");
             let finding = notes.say(routed.rollout, &path, Code::IngressBackend, what);
             finding.remedy = format!("add a rule with the backend {wanted} to the Ingress");
@@ -114,16 +114,14 @@ fn istio(index: &Index<'_>, routed: &Routed<'_>, istio: &Value, notes: &mut Note
         let Some(found) = look_up_in(index, routed.rollout, &name_path, VIRTUAL_SERVICE, namespace, name, notes) else {
             continue;
         };
+        // `model` decides whether something is amiss; what can be pointed at is named more exactly.
+        let references = References { virtual_services: vec![found.value.clone()], ..References::default() };
         let before = notes.findings.len();
-        virtual_service(routed, &path, service, found, subsets, notes);
-        // Routes over TLS and TCP, and whatever else could be amiss.
-        if notes.findings.len() == before {
-            judge(
-                routed,
-                References { virtual_services: vec![found.value.clone()], ..References::default() },
-                found,
-                notes,
-            );
+        if !complaints(routed, &references).is_empty() {
+            virtual_service(routed, &path, service, found, subsets, notes);
+            if notes.findings.len() == before {
+                judge(routed, &references, found, notes);
+            }
         }
     }
     let Some(rule) = istio.get("destinationRule") else { return };
@@ -312,17 +310,22 @@ fn app_mesh(index: &Index<'_>, routed: &Routed<'_>, routing: &Value, notes: &mut
     };
     let steps: Vec<Step<'_>> = router.iter().map(|key| Key(key)).collect();
     let Some(router) = look_up(index, service, &steps, MESH_ROUTER, name, notes) else { return };
-    judge(routed, References { app_mesh: vec![router.value.clone()], ..References::default() }, router, notes);
+    let references = References { app_mesh: vec![router.value.clone()], ..References::default() };
+    judge(routed, &references, router, notes);
+}
+
+/// What `model` says about objects that a Rollout names.
+fn complaints(routed: &Routed<'_>, references: &References) -> Vec<Problem> {
+    let rollout = api::read::<api::Rollout>(&routed.rollout.value).object;
+    references::check(&rollout, references).problems
 }
 
 /// Lets `model` judge an object that a Rollout names, and shows both.
-fn judge(routed: &Routed<'_>, references: References, found: &Object, notes: &mut Notes) {
-    let rollout = api::read::<api::Rollout>(&routed.rollout.value).object;
-    for problem in references::check(&rollout, &references).problems {
+fn judge(routed: &Routed<'_>, references: &References, found: &Object, notes: &mut Notes) {
+    for problem in complaints(routed, references) {
         let finding = notes.say(routed.rollout, &steps_of(&problem.path), problem.code, problem.what);
         finding.remedy = problem.remedy;
-        finding
-            .also
-            .push((spot(found, &[Key("metadata"), Key("name")]), format!("the {} that is meant", found.kind())));
+        let name = [Key("metadata"), Key("name")];
+        finding.also.push((spot(found, &name), format!("the {} that is meant", found.kind())));
     }
 }

@@ -5,6 +5,7 @@
 //! opens a file, never judges what an object says.
 
 pub mod place;
+mod quotes;
 pub mod scalar;
 pub mod snippet;
 pub mod yaml;

@@ -10,6 +10,7 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError};
 use super::{
     Mistake, MistakeKind,
     place::{Place, Places, Span},
+    quotes::Indents,
     scalar::{self, Refusal, Tag},
 };
 use crate::kubernetes::value::{Map, Text, Value, intern};
@@ -36,19 +37,27 @@ pub struct Document {
 ///
 /// `None` without a document, or if a mistake makes it unreadable. Mistakes that leave a document readable are noted too.
 pub fn read(text: &str, offset: usize, places: &mut Places, mistakes: &mut Vec<Mistake>) -> Option<Document> {
-    let (known_places, known_mistakes) = (places.0.len(), mistakes.len());
+    let known = (places.0.len(), mistakes.len());
     let mut text = Cow::Borrowed(text);
     for _ in 0..TAB_LINES {
-        match attempt(&text, offset, places, mistakes) {
+        match attempt(&text, offset, places, mistakes, &mut Vec::new()) {
             Ok(document) => return document,
             Err(Stop::Mistake(mistake)) => {
                 mistakes.push(*mistake);
                 return None;
             }
-            Err(Stop::TabInBrackets(at)) => {
-                places.0.truncate(known_places);
-                mistakes.truncate(known_mistakes);
+            Err(Stop::Tab(at)) => {
+                forget(places, mistakes, known);
                 text = Cow::Owned(without_tabs(&text, at));
+            }
+            Err(Stop::QuoteIndent(mistake)) => {
+                forget(places, mistakes, known);
+                let document = indented(&text, offset, places, mistakes, known);
+                return document.unwrap_or_else(|| {
+                    forget(places, mistakes, known);
+                    mistakes.push(*mistake);
+                    None
+                });
             }
         }
     }
@@ -58,11 +67,60 @@ pub fn read(text: &str, offset: usize, places: &mut Places, mistakes: &mut Vec<M
     None
 }
 
+fn forget(places: &mut Places, mistakes: &mut Vec<Mistake>, known: (usize, usize)) {
+    places.0.truncate(known.0);
+    mistakes.truncate(known.1);
+}
+
+/// Reads a document after its quoted texts were indented; `None` if that was not what was wrong.
+fn indented(
+    text: &str,
+    offset: usize,
+    places: &mut Places,
+    mistakes: &mut Vec<Mistake>,
+    known: (usize, usize),
+) -> Option<Option<Document>> {
+    let indents = Indents::of(text);
+    if indents.is_empty() {
+        return None;
+    }
+    let mut quoted = Vec::new();
+    let document = match attempt(&indents.apply(text), 0, places, mistakes, &mut quoted) {
+        Ok(document) => document,
+        Err(Stop::Mistake(mistake)) => {
+            mistakes.push(*mistake);
+            None
+        }
+        Err(Stop::Tab(_) | Stop::QuoteIndent(_)) => return None,
+    };
+    // An unfinished document has not shown all its quoted texts; what is known of it is wrong enough.
+    if document.is_some() && !indents.lie_in(&quoted) {
+        return None;
+    }
+    let back = |span: Span| indents.original(span).moved(offset);
+    for place in &mut places.0[known.0..] {
+        (place.key, place.value) = (back(place.key), back(place.value));
+    }
+    for mistake in &mut mistakes[known.1..] {
+        mistake.span = back(mistake.span);
+        if let Some(also) = &mut mistake.also {
+            also.0 = back(also.0);
+        }
+    }
+    Some(document.map(|mut document| {
+        document.place.value = back(document.place.value);
+        document
+    }))
+}
+
 /// Why a document was not read.
 enum Stop {
     Mistake(Box<Mistake>),
-    /// In brackets kubectl takes tabs for blanks; the parser below, which reads YAML 1.2, does not.
-    TabInBrackets(usize),
+    /// In brackets, and between the lines of a quoted text, kubectl takes tabs for blanks; the parser below, which reads
+    /// YAML 1.2, does not.
+    Tab(usize),
+    /// A quoted text goes on too far left.
+    QuoteIndent(Box<Mistake>),
 }
 
 impl From<Mistake> for Stop {
@@ -84,6 +142,7 @@ fn attempt(
     offset: usize,
     places: &mut Places,
     mistakes: &mut Vec<Mistake>,
+    quoted: &mut Vec<Span>,
 ) -> Result<Option<Document>, Stop> {
     let json = is_json(text);
     let options = granit_parser::options! {
@@ -103,6 +162,7 @@ fn attempt(
         anchors: Vec::new(),
         expansion: 0,
         root: None,
+        quoted,
     };
     let mut document = None;
     for event in Parser::new_from_str_with_options(text, options) {
@@ -188,6 +248,8 @@ struct Builder<'a> {
     anchors: Vec<Option<Node>>,
     expansion: u64,
     root: Option<Node>,
+    /// Where quoted texts stand.
+    quoted: &'a mut Vec<Span>,
 }
 
 impl<'a> Builder<'a> {
@@ -215,17 +277,20 @@ impl<'a> Builder<'a> {
 
     /// Why the parser stopped.
     fn stop(&self, error: &ScanError) -> Stop {
-        let tab = matches!(
-            error.kind(),
-            ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation
-        );
+        let mistake = || Box::new(syntax(error, self.text, self.offset));
+        let (tab, in_quotes) = match error.kind() {
+            ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation => (true, false),
+            ErrorKind::TabInIndentation => (true, true),
+            ErrorKind::InvalidQuotedScalarIndent => return Stop::QuoteIndent(mistake()),
+            _ => (false, false),
+        };
         let at = error.marker().byte_offset().unwrap_or(0).min(self.text.len());
         let line = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let in_brackets = self.frames.iter().any(|frame| self.opens_with_bracket(frame));
-        if tab && in_brackets && self.text[line..].trim_start_matches(' ').starts_with('\t') {
-            return Stop::TabInBrackets(at);
+        if tab && (in_brackets || in_quotes) && self.text[line..].trim_start_matches(' ').starts_with('\t') {
+            return Stop::Tab(at);
         }
-        syntax(error, self.text, self.offset).into()
+        Stop::Mistake(mistake())
     }
 
     fn opens_with_bracket(&self, frame: &Frame) -> bool {
@@ -239,6 +304,9 @@ impl<'a> Builder<'a> {
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize, tag: Tag, span: Span) -> Result<(), Mistake> {
         let plain = style == ScalarStyle::Plain;
+        if matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted) {
+            self.quoted.push(span);
+        }
         if style == ScalarStyle::DoubleQuoted && !self.json {
             self.check_escapes(span);
         }
@@ -299,11 +367,25 @@ impl<'a> Builder<'a> {
                 return Err(Mistake::new(MistakeKind::Key, span, "a key is null".into()).remedy("quote it".into()));
             }
             Value::List(_) | Value::Map(_) => {
-                return Err(Mistake::new(MistakeKind::Key, span, "a list or a map cannot be a key".into())
-                    .remedy("use a text; quote it if it holds braces or brackets".into()));
+                return Err(self.no_key(span));
             }
         };
         Ok(Key::Field(key, span))
+    }
+
+    /// A list or a map stands where a key should; mostly because somebody else's braces do.
+    fn no_key(&self, span: Span) -> Mistake {
+        let at = (span.start as usize).saturating_sub(self.offset);
+        let braces = self.text[..at].ends_with('{') && self.text[at..].starts_with('{');
+        let (what, remedy) = if braces {
+            (
+                "double braces are a map in a map to YAML",
+                "quote them, or render the template (`helm template`) and lint the result",
+            )
+        } else {
+            ("a list or a map cannot be a key", "use a text; quote it if it holds braces or brackets")
+        };
+        Mistake::new(MistakeKind::Key, span, what.into()).remedy(remedy.into())
     }
 
     fn set_key(&mut self, key: Key) {
@@ -314,8 +396,7 @@ impl<'a> Builder<'a> {
 
     fn open(&mut self, kind: FrameKind, anchor: usize, span: Span) -> Result<(), Mistake> {
         if self.wants_key() {
-            return Err(Mistake::new(MistakeKind::Key, span, "a list or a map cannot be a key".into())
-                .remedy("use a text; quote it if it holds braces or brackets".into()));
+            return Err(self.no_key(span));
         }
         self.remember(anchor, None);
         self.frames.push(Frame { kind, start: span.start, anchor, base: self.built.len() });

@@ -35,6 +35,8 @@ BLOCKS = [
     "a: 'x\ty'\n", "a: x\ty\n", "a:b\n", "a : 1\n", "\"a\": 1\n", "'a' : 1\n", "a: -\n", "a: - b\n", "a: ? b\n", "a: !!map {b: 1}\n", "a: !!seq [b]\n", "a: !foo {b: 1}\n", "a: !!str {b: 1}\n", "a: !!omap [b: 1]\n",
     "a: \"\\q\"\n", "a: \"\\x4\"\n", "a: \"\\ud83d\"\n", "a: {b: *a}\n", "a: &a\n", "a: [*]\n", "a: >x\n  b\n", "%YAML 1.1\n", "a: '%d'\n%x: 1\n", "a:\n  - b\n - c\n", "a:\n- b\n  - c\n", "a:\n  b:\n    - c\n    d: 1\n",
     "a: \"line\n  folded\"\n", "a: |1\n b\n", "a: |#x\n  b\n", "a: | # x\n  b\n", "a: {x: 'y', 'z': \"w\"}\n", "a: [x, 'y'z]\n", "a: 'y'z\n", "a: {b c: d}\n", "a: {b\n c: d}\n", "k" * 1100 + ": 1\n", "a: {" + "k" * 1100 + ": 1}\n",
+    "a:\n  b: 'one\n  two\n\n  three'\n  c: 1\n", "a: \"one\ntwo\"\n", "a: 'x\n\ty'\n", "a: \"x\n\ty\"\nb: 1\n", "a:\n- b: 'one\n  two'\n  c: |\n    d: 'x\n    y\n- e: \"p \\\n  q\"\n",
+    "a:\n  b: 'x\n y'\n  c:\n  d: 'p\nq: r'\n", "a:\n  'b\n c': 1\n", "a: 'x\n  # no comment\n y'\n", "a:\n  b: one\n  two\n", "a: {b: 'x\ny'}\n", "a: 'x\n---\ny'\n",
     "a: null\nb:\nc: ''\n", "a: 0.30000000000000004\n", "a: 3.0\nb: -2.0\nc: 1e15\nd: 1e16\ne: 123456789.0\n", "a: 1E5\nb: 0e0\nc: -1e-2\n", "a: 1e-7\nb: 5e-324\n",
 ]
 
