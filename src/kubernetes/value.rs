@@ -431,8 +431,10 @@ impl Serialize for Value {
             Value::Null => serializer.serialize_unit(),
             Value::Bool(b) => serializer.serialize_bool(*b),
             Value::Int(n) => serializer.serialize_i64(*n),
-            // Go writes 1.0 as 1.
-            Value::Float(f) if f.fract() == 0.0 && f.abs() < 9.0e15 => serializer.serialize_i64(*f as i64),
+            // Go writes 1.0 as 1, but keeps the sign of zero.
+            Value::Float(f) if f.fract() == 0.0 && f.abs() < 9.0e15 && f.to_bits() != (-0.0f64).to_bits() => {
+                serializer.serialize_i64(*f as i64)
+            }
             Value::Float(f) => serializer.serialize_f64(*f),
             Value::Str(s) => serializer.serialize_str(s),
             Value::List(items) => {

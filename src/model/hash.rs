@@ -4,7 +4,10 @@
 //! and status: another hash would roll out every workload again on the day the controller is replaced.
 
 use super::go_json::{self, Sink, Type};
-use crate::kubernetes::value::{Text, Value};
+use crate::{
+    api::{self, RolloutStrategy},
+    kubernetes::value::{Text, Value},
+};
 
 /// The hash of a pod template: the value of the label `rollouts-pod-template-hash`.
 ///
@@ -30,6 +33,15 @@ pub fn steps(strategy: &Value) -> Text {
             let steps = canary.get("steps").filter(|steps| steps.as_list().is_some_and(|steps| !steps.is_empty()));
             of(go_json::steps(), steps.unwrap_or(&Value::Null)).0.encoded()
         }
+        (Some(_), _) | (None, None) => Text::default(),
+    }
+}
+
+/// The same of a strategy that was read already.
+pub fn steps_of(strategy: &RolloutStrategy) -> Text {
+    match (&strategy.blue_green, &strategy.canary) {
+        (None, Some(canary)) if canary.steps.is_empty() => of(go_json::steps(), &Value::Null).0.encoded(),
+        (None, Some(canary)) => of(go_json::steps(), &api::write(&canary.steps)).0.encoded(),
         (Some(_), _) | (None, None) => Text::default(),
     }
 }
