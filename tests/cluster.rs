@@ -149,6 +149,26 @@ fn an_unfinished_write_is_removed_and_said_so() {
 }
 
 #[test]
+fn our_kinds_are_there_if_asked_for_and_stay_with_the_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let arguments = ["--data", data.to_str().unwrap(), "--kubeconfig", &format!("{}.kc", data.display())];
+    let rollouts = "/apis/argoproj.io/v1alpha1/namespaces/default/rollouts";
+    let first = Cluster::start(&arguments);
+    assert!(!first.get("/apis").to_string().contains("argoproj.io"));
+    assert_eq!(first.end("-TERM"), Some(0));
+    let with = [&arguments[..], &["--crds"]].concat();
+    for _ in 0..2 {
+        let cluster = Cluster::start(&with);
+        assert_eq!(cluster.get(rollouts)["kind"], "RolloutList");
+        assert_eq!(cluster.get("/apis/tidegate.dev/v1alpha1/gitsources")["kind"], "GitSourceList");
+        assert_eq!(cluster.end("-TERM"), Some(0));
+    }
+    let last = Cluster::start(&arguments);
+    assert_eq!(last.get(rollouts)["kind"], "RolloutList");
+}
+
+#[test]
 fn a_data_file_belongs_to_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

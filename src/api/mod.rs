@@ -8,7 +8,7 @@
 //! JSON that Go writes, byte for byte but for its escapes and for the free-form parts: pod templates, selectors and settings
 //! of plugins are [`Value`]s, which share their memory with the object they were read from.
 //!
-//! [`read`] makes a type of an object, whatever the object holds; [`write`] is the way back.
+//! [`read`] makes a type of an object, whatever the object holds; [`write()`] is the way back.
 
 mod analysis;
 pub mod constants;

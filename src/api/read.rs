@@ -137,8 +137,8 @@ impl<'a, 's> Reader<'a, 's> {
     }
 
     fn entries(&self, fields: bool) -> Entries<'a, 's> {
-        let entries = self.map().map(|map| map.iter().collect::<Vec<_>>()).unwrap_or_default();
-        Entries { reader: *self, entries: entries.into_iter(), value: None, fields }
+        let entries = self.map().map(Map::entries).unwrap_or_default();
+        Entries { reader: *self, entries: entries.iter(), value: None, fields }
     }
 }
 
@@ -299,8 +299,8 @@ impl<'de> SeqAccess<'de> for Items<'de, '_> {
 
 struct Entries<'a, 's> {
     reader: Reader<'a, 's>,
-    entries: std::vec::IntoIter<(&'a Text, &'a Value)>,
-    value: Option<(&'a Text, &'a Value)>,
+    entries: std::slice::Iter<'a, (Text, Value)>,
+    value: Option<&'a (Text, Value)>,
     /// Whether keys are the fields of a type, not data.
     fields: bool,
 }

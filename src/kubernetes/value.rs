@@ -231,6 +231,11 @@ impl Map {
         self.0.iter().map(|(key, value)| (key, value))
     }
 
+    /// The fields in key order, as they are kept.
+    pub fn entries(&self) -> &[(Text, Value)] {
+        &self.0
+    }
+
     /// The keys in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &Text> {
         self.0.iter().map(|(key, _)| key)

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use crate::api::{
-    AnalysisRunStatus, BlueGreenStrategy, CanaryStep, CanaryStrategy, Condition, Rollout, RolloutSpec, RolloutStatus,
-    Time,
+    AnalysisRunStatus, BlueGreenStrategy, CanaryStep, CanaryStrategy, Condition, Rollout, RolloutCondition,
+    RolloutSpec, RolloutStatus, Time,
     constants::{analysis_phase, annotation, condition, phase, reason},
 };
 
@@ -330,9 +330,17 @@ impl Standing {
         }
     }
 
-    /// `Ready`, which is always said, then `Reconciling` or `Stalled`, which are only said while they hold: kstatus takes
-    /// the very presence of a true one for the answer, and that of a false one for noise. `old` keeps the moments at
-    /// which what still holds began to hold.
+    /// The conditions that say so: `Ready`, which is always said, then `Reconciling` or `Stalled`, which are only said while
+    /// they hold. kstatus takes the very presence of a true one for the answer, and that of a false one for noise.
+    fn held(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Standing::Current => ("True", None),
+            Standing::InProgress => ("Unknown", Some(condition::RECONCILING)),
+            Standing::Stalled => ("False", Some(condition::STALLED)),
+        }
+    }
+
+    /// The conditions of an object of ours. `old` keeps the moments at which what still holds began to hold.
     pub fn conditions(
         self,
         reason: &str,
@@ -341,21 +349,13 @@ impl Standing {
         now: Time,
         old: &[Condition],
     ) -> Vec<Condition> {
-        let mut held = vec![match self {
-            Standing::Current => (condition::READY, "True"),
-            Standing::InProgress => (condition::READY, "Unknown"),
-            Standing::Stalled => (condition::READY, "False"),
-        }];
-        match self {
-            Standing::Current => {}
-            Standing::InProgress => held.push((condition::RECONCILING, "True")),
-            Standing::Stalled => held.push((condition::STALLED, "True")),
-        }
+        let (ready, other) = self.held();
         let since = |r#type: &str, status: &str| {
             let before = old.iter().find(|condition| condition.r#type == r#type && condition.status == status);
             before.map_or(now, |condition| condition.last_transition_time)
         };
-        let made = held.into_iter().map(|(r#type, status)| Condition {
+        let held = [(condition::READY, ready)].into_iter().chain(other.map(|r#type| (r#type, "True")));
+        let made = held.map(|(r#type, status)| Condition {
             r#type: r#type.to_owned(),
             status: status.to_owned(),
             observed_generation: generation,
@@ -364,6 +364,39 @@ impl Standing {
             message: message.to_owned(),
         });
         made.collect()
+    }
+
+    /// Says the same in a Rollout's conditions, behind Argo's own, for `kubectl wait --for=condition=Ready`. Their reason is
+    /// the phase, a word that no client takes for one of Argo's reasons. What is said already is left as it is.
+    pub fn say(health: &Health, conditions: &mut Vec<RolloutCondition>, now: Time) {
+        let (ready, other) = Standing::of(health).held();
+        for r#type in [condition::RECONCILING, condition::STALLED] {
+            if other != Some(r#type) {
+                conditions.retain(|condition| condition.r#type != r#type);
+            }
+        }
+        let (reason, message) = (health.phase_word().to_owned(), health.to_string());
+        for (r#type, status) in [(condition::READY, ready)].into_iter().chain(other.map(|r#type| (r#type, "True"))) {
+            let old = conditions.iter_mut().find(|condition| condition.r#type == r#type);
+            let mut new = RolloutCondition {
+                r#type: r#type.to_owned(),
+                status: status.to_owned(),
+                last_update_time: now,
+                last_transition_time: now,
+                reason: reason.clone(),
+                message: message.clone(),
+            };
+            match old {
+                None => conditions.push(new),
+                Some(old) if old.status == new.status && old.reason == new.reason && old.message == new.message => {}
+                Some(old) => {
+                    if old.status == new.status {
+                        new.last_transition_time = old.last_transition_time;
+                    }
+                    *old = new;
+                }
+            }
+        }
     }
 }
 
@@ -430,5 +463,25 @@ mod tests {
         let failed = Standing::Stalled.conditions("Degraded", "", 2, now, &done);
         let expected = [("Ready", "False"), ("Stalled", "True")].map(|(t, s)| (t.to_owned(), s.to_owned(), now));
         assert_eq!(words(&failed), expected);
+    }
+
+    #[test]
+    fn a_rollout_says_how_it_stands_without_misleading_argos_clients() {
+        let (then, now) = (Time::parse("2024-01-01T00:00:00Z").unwrap(), Time::parse("2024-01-02T00:00:00Z").unwrap());
+        let failed = Health::Failed { reason: reason::ROLLOUT_ABORTED.to_owned(), message: "m".to_owned() };
+        let mut conditions = Vec::new();
+        Standing::say(&failed, &mut conditions, then);
+        let status = RolloutStatus { conditions: conditions.clone(), ..RolloutStatus::default() };
+        assert_eq!(Health::of(&RolloutSpec::default(), &status), Health::Updating, "not taken for an abort");
+        Standing::say(&failed, &mut conditions, now);
+        assert_eq!(conditions, status.conditions, "nothing new, nothing written");
+        Standing::say(&Health::Updating, &mut conditions, now);
+        let words: Vec<_> =
+            conditions.iter().map(|c| (c.r#type.as_str(), c.status.as_str(), c.reason.as_str())).collect();
+        assert_eq!(words, [("Ready", "Unknown", "Progressing"), ("Reconciling", "True", "Progressing")]);
+        Standing::say(&Health::PausedByHand, &mut conditions, now);
+        assert_eq!((conditions[0].reason.as_str(), conditions[0].message.as_str()), ("Paused", "manually paused"));
+        Standing::say(&Health::Healthy, &mut conditions, now);
+        assert_eq!((conditions.len(), conditions[0].status.as_str()), (1, "True"));
     }
 }

@@ -12,6 +12,21 @@ pub fn object(schema: &Value, seed: u64) -> Value {
     make(schema, &mut dice, percent, 0)
 }
 
+/// Replaces some values by others, of any type.
+pub fn spoil(object: &mut Value, seed: u64) {
+    fn spoil(value: &mut Value, dice: &mut Dice) {
+        if dice.chance(4) {
+            *value = if dice.chance(20) { Value::Null } else { anything(dice, 0) };
+        } else if let Some(items) = value.as_list_mut() {
+            items.iter_mut().for_each(|item| spoil(item, dice));
+        } else if let Some(map) = value.as_map_mut() {
+            let keys: Vec<_> = map.keys().cloned().collect();
+            keys.iter().for_each(|key| spoil(map.entry(key.clone()), dice));
+        }
+    }
+    spoil(object, &mut Dice(seed));
+}
+
 /// SplitMix64: small, and the same everywhere.
 struct Dice(u64);
 
