@@ -53,6 +53,7 @@
 //!   its path, the history shares the rest, and "did this subtree change" is a comparison of addresses. That is what makes
 //!   a stored ReplicaSet a few kilobytes and a patch a few microseconds.
 
+pub mod analysis;
 pub mod api;
 pub mod cmd;
 pub mod embedded;

@@ -6,6 +6,7 @@
 
 mod anti_affinity;
 mod canary_replicas;
+mod conditions;
 mod ephemeral_metadata;
 mod health;
 mod history_cleanup;

@@ -1,0 +1,5 @@
+//! Deciding how an analysis goes on: measurements in, phases out.
+//!
+//! Never measures: what a provider answered is given.
+
+pub mod expression;
