@@ -25,6 +25,7 @@
 //! | [`api`] | the custom resources as on the wire |
 //! | [`model`] | what they mean: exact types, problems, hashes, health |
 //! | [`rollout`] | deciding about a Rollout: sizes, steps, history |
+//! | [`analysis`] | how an analysis goes on; today the language of its conditions |
 //! | [`manifest`] | bytes of files to objects that know their places |
 //! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache |
 //! | [`lint`] | manifests to every problem they have |

@@ -1,6 +1,6 @@
 //! The tree of an expression.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 /// A part of an expression and where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +73,19 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The name, if it is one.
+    fn name(&self) -> Option<&str> {
+        if let Kind::Name(name) = self { Some(name) } else { None }
+    }
+
+    /// The name and the arguments, if it is a call by name.
+    fn call(&self) -> Option<(&str, &[Node])> {
+        if let Kind::Call(callee, arguments) = self {
+            return callee.kind.name().map(|name| (name, arguments.as_slice()));
+        }
+        if let Kind::Builtin(name, arguments) = self { Some((name, arguments)) } else { None }
+    }
+
     fn into_children(self) -> Vec<Node> {
         match self {
             Kind::Nil
@@ -134,39 +147,29 @@ impl Node {
         Node { kind, at, depth }
     }
 
-    /// Every call by name in this tree: the name, its arguments, and where.
-    pub fn calls(&self) -> Vec<(&str, &[Node], &Range<usize>)> {
-        let mut found = Vec::new();
-        let mut open = vec![self];
-        while let Some(node) = open.pop() {
-            match &node.kind {
-                Kind::Call(callee, arguments) => {
-                    if let Kind::Name(name) = &callee.kind {
-                        found.push((name.as_str(), arguments.as_slice(), &node.at));
-                    }
-                }
-                Kind::Builtin(name, arguments) => found.push((*name, arguments.as_slice(), &node.at)),
-                Kind::Nil
-                | Kind::Bool(_)
-                | Kind::Int(_)
-                | Kind::Float(_)
-                | Kind::Text(_)
-                | Kind::Name(_)
-                | Kind::Pointer(_)
-                | Kind::Unary(..)
-                | Kind::Binary(..)
-                | Kind::Chain(_)
-                | Kind::Member { .. }
-                | Kind::Slice { .. }
-                | Kind::Predicate(_)
-                | Kind::Conditional(..)
-                | Kind::Let(..)
-                | Kind::Sequence(_)
-                | Kind::List(_)
-                | Kind::Map(_) => {}
-            }
-            open.extend(node.kind.children());
+    /// Every node of this tree.
+    fn all(&self) -> Vec<&Node> {
+        let mut all = vec![self];
+        let mut next = 0;
+        while let Some(node) = all.get(next).copied() {
+            all.extend(node.kind.children());
+            next += 1;
         }
-        found
+        all.sort_by_key(|node| node.at.start);
+        all
+    }
+
+    /// The names in this tree that it does not define itself, from left to right.
+    pub fn names(&self) -> Vec<&str> {
+        let all = self.all();
+        let variable = |node: &&'_ Node| if let Kind::Let(name, _, _) = &node.kind { Some(name.clone()) } else { None };
+        let defined: BTreeSet<String> = all.iter().filter_map(variable).collect();
+        all.iter().filter_map(|node| node.kind.name()).filter(|name| !defined.contains(*name)).collect()
+    }
+
+    /// Every call by name in this tree, from left to right: the name and its arguments.
+    pub fn calls(&self) -> Vec<(&str, &[Node])> {
+        let all = self.all();
+        all.iter().filter_map(|node| node.kind.call()).collect()
     }
 }

@@ -157,7 +157,11 @@ impl<'t> Lexer<'t> {
     }
 
     fn mistake(&self, message: impl Into<String>) -> Mistake {
-        Mistake { message: message.into(), at: self.end.1.saturating_sub(1)..self.end.1 }
+        Mistake { message: message.into(), at: self.end.1.saturating_sub(1)..self.end.1, unexpected: None }
+    }
+
+    fn not_terminated(&self) -> Mistake {
+        Mistake { at: self.end.1..self.end.1 + 1, ..self.mistake("literal not terminated") }
     }
 
     fn comment(&mut self) -> Result<(), Mistake> {
@@ -252,10 +256,7 @@ impl<'t> Lexer<'t> {
         let mut text = String::new();
         loop {
             match self.bump() {
-                None => {
-                    let end = self.end.1;
-                    return Err(Mistake { message: "literal not terminated".into(), at: end..end + 1 });
-                }
+                None => return Err(self.not_terminated()),
                 Some('\n') => return Err(self.mistake("literal not terminated")),
                 Some(c) if c == quote => return Ok(self.emit_as(Word::String, text)),
                 Some('\\') => text.extend(self.escape(quote)?),
@@ -331,10 +332,7 @@ impl<'t> Lexer<'t> {
         let mut text = String::new();
         loop {
             match self.bump() {
-                None => {
-                    let end = self.end.1;
-                    return Err(Mistake { message: "literal not terminated".into(), at: end..end + 1 });
-                }
+                None => return Err(self.not_terminated()),
                 Some('`') if self.accept("`") => text.push('`'),
                 Some('`') => return Ok(self.emit_as(Word::String, text)),
                 Some(c) => text.push(c),

@@ -19,6 +19,8 @@ pub struct Mistake {
     pub message: String,
     /// Where, in characters from the start.
     pub at: Range<usize>,
+    /// The word that should not be there, and the one that should: for those who say it in words of their own.
+    pub unexpected: Option<(lex::Token, Option<&'static str>)>,
 }
 
 impl fmt::Display for Mistake {

@@ -186,8 +186,8 @@ impl Parser<'_> {
         self.current.is(kind, text)
     }
 
-    fn expect(&mut self, kind: Word, text: &str) -> Result<(), Mistake> {
-        if self.is(kind, text) { self.next() } else { Err(self.unexpected()) }
+    fn expect(&mut self, kind: Word, text: &'static str) -> Result<(), Mistake> {
+        if self.is(kind, text) { self.next() } else { Err(self.unexpected_for(Some(text))) }
     }
 
     fn expect_identifier(&mut self) -> Result<Token, Mistake> {
@@ -195,11 +195,16 @@ impl Parser<'_> {
     }
 
     fn unexpected(&self) -> Mistake {
-        self.mistake(format!("unexpected token {}", self.current.shown()))
+        self.unexpected_for(None)
+    }
+
+    fn unexpected_for(&self, wanted: Option<&'static str>) -> Mistake {
+        let message = format!("unexpected token {}", self.current.shown());
+        Mistake { unexpected: Some((self.current.clone(), wanted)), ..self.mistake(message) }
     }
 
     fn mistake(&self, message: impl Into<String>) -> Mistake {
-        Mistake { message: message.into(), at: self.current.at.clone() }
+        Mistake { message: message.into(), at: self.current.at.clone(), unexpected: None }
     }
 
     fn node(&mut self, kind: Kind, at: Range<usize>) -> Parsed {
@@ -292,7 +297,7 @@ impl Parser<'_> {
         if previous == "??" && name != "??" {
             let message =
                 format!("Operator ({name}) and coalesce expressions (??) cannot be mixed. Wrap either by parentheses.");
-            return Err(Mistake { message, at: operator.at.clone() });
+            return Err(Mistake { message, at: operator.at.clone(), unexpected: None });
         }
         if COMPARISONS.contains(&name) {
             return self.comparison(left, name, operator.at.clone(), binds);

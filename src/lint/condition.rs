@@ -1,10 +1,11 @@
 //! Conditions of metrics: whether they parse, and whether the names in them exist. Never evaluates one.
 
-mod lex;
-mod parse;
-
 use super::{Notes, rule::Code, similar};
 use crate::{
+    analysis::expression::{
+        self, Kind, Mistake,
+        lex::{Token, Word},
+    },
     kubernetes::value::Value,
     manifest::{Object, place::Step},
 };
@@ -70,13 +71,40 @@ enum Complaint {
 
 fn judge(text: &str) -> Vec<Complaint> {
     let text = without_arguments(text);
-    match parse::parse(&text) {
-        Err(what) => vec![Complaint::Syntax(what)],
-        Ok(seen) => {
-            let known = |name: &str| NAMES.contains(&name) || FUNCTIONS.split_whitespace().any(|known| known == name);
-            let unknown = seen.names.into_iter().filter(|name| !known(name)).map(Complaint::Name);
-            unknown.chain(seen.ignoring.into_iter().map(Complaint::Ignores)).collect()
+    let tree = match expression::parse(&text) {
+        Err(mistake) => return vec![Complaint::Syntax(plainly(&mistake))],
+        Ok(tree) => tree,
+    };
+    let known = |name: &str| NAMES.contains(&name) || FUNCTIONS.split_whitespace().any(|known| known == name);
+    let unknown = tree.names().into_iter().filter(|name| !known(name)).map(|name| Complaint::Name(name.to_owned()));
+    let ignoring = tree.calls().into_iter().filter_map(|(name, arguments)| {
+        let of_result = matches!(&arguments.first()?.kind, Kind::Name(name) if name == "result");
+        ["isNil", "default"].into_iter().find(|ignorant| *ignorant == name && !of_result).map(Complaint::Ignores)
+    });
+    unknown.chain(ignoring).collect()
+}
+
+/// A mistake in words that help more than those of the library, where there are such.
+fn plainly(mistake: &Mistake) -> String {
+    match &mistake.unexpected {
+        Some((Token { kind: Word::Eof, .. }, Some(wanted))) => format!("`{wanted}` is missing at the end"),
+        Some((Token { kind: Word::Eof, .. }, None)) => "a value is missing at the end".into(),
+        Some((Token { kind: Word::Operator, text, .. }, _)) if text == "=" => "`=` compares nothing; write `==`".into(),
+        Some((token, Some(wanted))) => format!("`{wanted}` is missing before {}", shown(token)),
+        Some((token, None)) if token.kind == Word::Bracket && [")", "]", "}"].contains(&token.text.as_str()) => {
+            format!("{} closes nothing", shown(token))
         }
+        Some((token, None)) => format!("{} is not expected here; is an operator missing?", shown(token)),
+        None if mistake.message == "literal not terminated" => "a quote is opened and never closed".into(),
+        None => format!("{} (character {})", mistake.message, mistake.at.start + 1),
+    }
+}
+
+fn shown(token: &Token) -> String {
+    match token.kind {
+        Word::Number => "a number".into(),
+        Word::String => "a text".into(),
+        Word::Identifier | Word::Operator | Word::Bracket | Word::Eof => format!("`{}`", token.text),
     }
 }
 
@@ -106,7 +134,7 @@ mod tests {
             "result.ok && result.successPercent >= 0.90",
             "all(result, # < 5) and not any(result, {# > 1e3})",
             "result == \"ok\" or result == 'fine' or result == `raw`",
-            "result?.data?.[0].x ?? 0 > 1",
+            "(result?.data?.[0].x ?? 0) > 1",
             "result in [1, 2, 3] ? true : false",
             "let x = result[0]; x > 1 && x < 2",
             "asFloat(result) not in 1..5",
@@ -141,6 +169,9 @@ mod tests {
         check("result > 'x", syntax("a quote is opened and never closed"));
         check("result > 1 result < 2", syntax("`result` is not expected here; is an operator missing?"));
         check("result & 1", syntax("`&` is not expected here; is an operator missing?"));
+        let mixed =
+            "Operator (>) and coalesce expressions (??) cannot be mixed. Wrap either by parentheses. (character 15)";
+        check("result.x ?? 0 > 1", syntax(mixed));
         check("reslt[0] > 1", Complaint::Name("reslt".into()));
         check("default(result[0], 0) > 1", Complaint::Ignores("default"));
         check("isNil(result.x)", Complaint::Ignores("isNil"));
