@@ -79,7 +79,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// The next word; at the end [`Word::Eof`], again and again.
-    pub fn next(&mut self) -> Result<Token, Mistake> {
+    pub fn read(&mut self) -> Result<Token, Mistake> {
         if let Some(token) = self.pending.take() {
             return Ok(token);
         }

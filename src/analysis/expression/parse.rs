@@ -19,7 +19,7 @@ const TWICE: u32 = 200;
 /// Reads an expression.
 pub fn parse(text: &str) -> Result<Node, Mistake> {
     let mut lexer = Lexer::new(text);
-    let current = lexer.next()?;
+    let current = lexer.read()?;
     let mut parser = Parser { lexer, current, stashed: None, predicates: 0, nodes: 0, nesting: 0 };
     let node = parser.sequence()?;
     match parser.current.kind {
@@ -170,7 +170,7 @@ impl Parser<'_> {
     fn next(&mut self) -> Result<(), Mistake> {
         self.current = match self.stashed.take() {
             Some(token) => token,
-            None => self.lexer.next()?,
+            None => self.lexer.read()?,
         };
         Ok(())
     }
