@@ -94,6 +94,8 @@ pub mod annotation {
     pub const MANAGED_ALB_ANNOTATIONS: &str = "rollouts.argoproj.io/managed-alb-annotations";
     /// The same, as older versions wrote it.
     pub const MANAGED_ALB_ACTIONS: &str = "rollouts.argoproj.io/managed-alb-actions";
+    /// Asks a GitSource to look at its repository now; any new value does.
+    pub const SYNC_REQUESTED: &str = "tidegate.dev/sync-requested";
 }
 
 /// Phases of a Rollout.
@@ -238,6 +240,69 @@ pub mod reason {
     pub const LOAD_BALANCER_NOT_FOUND: &str = "LoadBalancerNotFound";
     /// The Rollout was first seen.
     pub const ADDED_TO_INFORMER: &str = "RolloutAddedToInformer";
+    /// A ReplicaSet could not be changed.
+    pub const REPLICA_SET_UPDATE_ERROR: &str = "ReplicaSetUpdateError";
+    /// An analysis is ended early.
+    pub const ANALYSIS_RUN_TERMINATING: &str = "AnalysisRunTerminating";
+    /// Istio was told; with a blank, as it has always been.
+    pub const VIRTUAL_SERVICE_UPDATED: &str = "Updated VirtualService";
+    /// There is no such VirtualService.
+    pub const VIRTUAL_SERVICE_NOT_FOUND: &str = "VirtualServiceNotFound";
+    /// Istio was told.
+    pub const DESTINATION_RULE_UPDATED: &str = "UpdatedDestinationRule";
+    /// There is no such DestinationRule.
+    pub const DESTINATION_RULE_NOT_FOUND: &str = "DestinationRuleNotFound";
+    /// There is no such VirtualRouter.
+    pub const VIRTUAL_ROUTER_NOT_FOUND: &str = "VirtualRouterNotFound";
+    /// There is no such VirtualNode.
+    pub const VIRTUAL_NODE_NOT_FOUND: &str = "VirtualNodeNotFound";
+    /// nginx gets an Ingress for the canary.
+    pub const CREATING_CANARY_INGRESS: &str = "CreatingCanaryIngress";
+    /// nginx is told.
+    pub const PATCHING_CANARY_INGRESS: &str = "PatchingCanaryIngress";
+    /// The AWS controller is told.
+    pub const PATCHING_ALB_INGRESS: &str = "PatchingALBIngress";
+    /// There is a TrafficSplit now.
+    pub const TRAFFIC_SPLIT_CREATED: &str = "TrafficSplitCreated";
+    /// A TrafficSplit could not be created.
+    pub const TRAFFIC_SPLIT_NOT_CREATED: &str = "TrafficSplitNotCreated";
+    /// There is no such Mapping.
+    pub const AMBASSADOR_MAPPING_NOT_FOUND: &str = "AmbassadorMappingNotFound";
+    /// A Mapping is not as it should be.
+    pub const AMBASSADOR_MAPPING_CONFIG_ERROR: &str = "AmbassadorMappingConfigError";
+    /// A Mapping could not be deleted.
+    pub const CANARY_MAPPING_CLEANUP_ERROR: &str = "CanaryMappingCleanupError";
+    /// A Mapping could not be created.
+    pub const CANARY_MAPPING_CREATION_ERROR: &str = "CanaryMappingCreationError";
+    /// A Mapping could not be changed.
+    pub const CANARY_MAPPING_UPDATE_ERROR: &str = "CanaryMappingUpdateError";
+    /// Ambassador was told.
+    pub const CANARY_MAPPING_WEIGHT_UPDATE: &str = "CanaryMappingWeightUpdate";
+    /// A TraefikService could not be changed.
+    pub const TRAEFIK_SERVICE_UPDATE_ERROR: &str = "TraefikServiceUpdateError";
+    /// An ApisixRoute could not be created.
+    pub const APISIX_ROUTE_CREATE_ERROR: &str = "ApisixRouteCreateError";
+    /// An ApisixRoute could not be changed.
+    pub const APISIX_ROUTE_UPDATE_ERROR: &str = "ApisixRouteUpdateError";
+    /// An ApisixRoute could not be deleted.
+    pub const APISIX_ROUTE_DELETE_ERROR: &str = "ApisixRouteDeleteError";
+
+    /// Of an AnalysisRun that has got on: `AnalysisRunFailed`.
+    pub fn analysis_run(phase: &str) -> String {
+        format!("AnalysisRun{phase}")
+    }
+    /// Of a metric that is decided: `MetricFailed`.
+    pub fn metric(phase: &str) -> String {
+        format!("Metric{phase}")
+    }
+    /// Of a version of an Experiment that has got on: `TemplateRunning`.
+    pub fn template(status: &str) -> String {
+        format!("Template{status}")
+    }
+    /// Of an Experiment that has got on: `ExperimentSuccessful`.
+    pub fn experiment(phase: &str) -> String {
+        format!("Experiment{phase}")
+    }
 }
 
 /// Messages of conditions and events.
@@ -356,8 +421,9 @@ pub mod message {
     }
 
     /// Of a Rollout that is gone.
-    pub fn rollout_deleted(namespace: &str, name: &str) -> String {
-        format!("Rollout {namespace}/{name} is deleted.")
+    pub fn rollout_deleted(name: &str, namespace: &str) -> String {
+        // The name comes first, as in every event of the kind that was ever written.
+        format!("Rollout {name}/{namespace} is deleted.")
     }
 
     /// Of a ReplicaSet that was scaled; the direction is `up` or `down`.
@@ -389,6 +455,100 @@ pub mod message {
     pub fn experiment_completed(experiment: &str) -> String {
         format!("Experiment {} has successfully ran and completed.", quoted(experiment))
     }
+
+    /// Of a failed analysis.
+    pub fn analysis_run_failed(run: &str, rollout: &str) -> String {
+        format!("AnalysisRun '{run}' owned by the Rollout '{}' failed.", quoted(rollout))
+    }
+
+    /// Of an experiment that does not get on.
+    pub fn experiment_failed(experiment: &str, rollout: &str) -> String {
+        format!("Experiment '{experiment}' owned by the Rollout '{}' has timed out.", quoted(rollout))
+    }
+
+    /// Of an experiment that begins.
+    pub fn experiment_created(experiment: &str) -> String {
+        format!("Created Experiment '{experiment}'")
+    }
+
+    /// Of an Experiment that has got on.
+    pub fn experiment_moved(from: &str, to: &str) -> String {
+        format!("Experiment transitioned from {from} -> {to}")
+    }
+
+    /// Of an analysis that is ended early.
+    pub fn analysis_terminating(analysis: &str, run: &str) -> String {
+        format!("Terminating {analysis} ({run})")
+    }
+
+    /// Of a metric that is decided.
+    pub fn metric_completed(metric: &str, phase: &str) -> String {
+        format!("Metric '{metric}' Completed. Result: {phase}")
+    }
+
+    /// Of a ReplicaSet of an Experiment that was scaled.
+    pub fn scaled_in_experiment(direction: &str, set: &str, from: i32, to: i32) -> String {
+        format!("Scaled {direction} ReplicaSet {set} from {from} to {to}")
+    }
+
+    /// Of a step plugin that has got on; steps count from 1.
+    pub fn step_plugin_moved(plugin: &str, step: usize, to: &str) -> String {
+        format!("Step plugin {plugin} (step {step}) transitioned to {to}")
+    }
+
+    /// Of a step plugin that was told of an abort.
+    pub fn step_plugin_aborted(plugin: &str, step: usize, phase: &str) -> String {
+        format!("Step plugin {plugin} (step {step}) aborted ({phase})")
+    }
+
+    /// Of a step plugin that was ended.
+    pub fn step_plugin_terminated(plugin: &str, step: usize, phase: &str) -> String {
+        format!("Step plugin {plugin} (step {step}) terminated ({phase})")
+    }
+
+    /// Of a target group that has its endpoints.
+    pub fn endpoints_verified(service: &str, group: &str, endpoints: usize) -> String {
+        format!("Service {service} (TargetGroup {group}) verified: {endpoints} endpoints registered")
+    }
+
+    /// Of a target group that has only some.
+    pub fn endpoints_unverified(service: &str, group: &str, registered: usize, of: usize) -> String {
+        format!("Service {service} (TargetGroup {group}) not verified: {registered}/{of} endpoints registered")
+    }
+
+    /// Of a target group that has its weight.
+    pub fn weight_verified(service: &str, group: &str, weight: i32) -> String {
+        format!("Service {service} (TargetGroup {group}) verified: canary weight {weight} set")
+    }
+
+    /// Of a target group that has another.
+    pub fn weight_unverified(service: &str, group: &str, weight: i32, current: i32) -> String {
+        format!(
+            "Service {service} (TargetGroup {group}) not verified: canary weight {weight} not yet set (current: {current})"
+        )
+    }
+
+    /// Of a target group that could not be asked for.
+    pub fn target_group_error(service: &str, group: &str, error: &str) -> String {
+        format!("Failed to verify Service {service} (TargetGroup {group}): {error}")
+    }
+
+    /// Of weights that could not be checked.
+    pub fn weight_error(error: &str) -> String {
+        format!("Failed to verify weight: {error}")
+    }
+
+    /// Of a load balancer that is not there.
+    pub fn load_balancer_not_found(host: &str) -> String {
+        format!("Failed to find load balancer: {host}")
+    }
+
+    /// Of a return to the version that is stable.
+    pub const ROLLBACK_TO_STABLE: &str = "Rollback to stable ReplicaSets";
+    /// Of a return to a version of the rollback window that still runs.
+    pub const ROLLBACK_WITHIN_WINDOW: &str = "Rollback to active ReplicaSets within RollbackWindow";
+    /// Of an experiment that ends because its analyses have.
+    pub const REQUIRED_ANALYSES_COMPLETED: &str = "Required AnalysisRuns completed";
 
     /// A name in quotes, as Go's `%q` writes it; names of objects need no escapes.
     fn quoted(name: &str) -> String {

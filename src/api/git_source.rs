@@ -30,14 +30,13 @@ pub struct GitSource {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct GitSourceSpec {
-    /// The repository: `https:
-    /// host/path` or `ssh:
-    /// user@host/path`. Changing the host takes the credentials away until they are given again.
+    /// The repository: `https://host/path` or `ssh://user@host/path`. Changing the host takes the credentials away until
+    /// they are given again.
     #[schemars(extend("x-required" = true, "pattern" = URL, "maxLength" = 2048))]
     pub url: String,
     /// What to follow: at most one of its fields. Without any, the branch that the repository names as its default.
     #[serde(rename = "ref")]
-    #[schemars(extend("x-kubernetes-validations" = [{"rule": "[has(self.branch), has(self.tag), has(self.semver), has(self.commit)].filter(x, x).size() <= 1", "message": "name one of branch, tag, semver and commit"}]))]
+    #[schemars(extend("x-kubernetes-validations" = at_most_one()))]
     pub reference: GitReference,
     /// The folder to read, below the repository's root and with all folders in it; the root if not given.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -184,7 +183,7 @@ pub struct GitWebhook {
 pub struct GitReport {
     /// What kind of host it is. `auto` goes by the URL; `notes` writes git notes.
     #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(extend("x-default" = "auto", "enum" = ["auto", "github", "gitlab", "gitea", "bitbucket", "bitbucket-data-center", "azure-devops", "notes", "none"]))]
+    #[schemars(extend("x-default" = "auto", "enum" = HOSTS))]
     pub host: String,
     /// Where its API is, if the repository's URL does not tell.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -347,6 +346,19 @@ pub struct Condition {
     /// Why, in a sentence.
     #[schemars(extend("x-required" = true))]
     pub message: String,
+}
+
+/// What reports can go to.
+const HOSTS: [&str; 9] =
+    ["auto", "github", "gitlab", "gitea", "bitbucket", "bitbucket-data-center", "azure-devops", "notes", "none"];
+
+/// The rule that a reference names one thing.
+fn at_most_one() -> serde_json::Value {
+    let given = ["branch", "tag", "semver", "commit"].map(|field| format!("has(self.{field})")).join(", ");
+    serde_json::json!([{
+        "rule": format!("[{given}].filter(x, x).size() <= 1"),
+        "message": "name one of branch, tag, semver and commit",
+    }])
 }
 
 /// What a repository may be called: no user names with odd characters, no options, no other protocols.
