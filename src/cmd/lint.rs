@@ -77,7 +77,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let mut paths = arguments.paths;
     paths.extend(arguments.filenames);
     let read = match &arguments.git {
-        Some(revision) => from_git(revision, &paths)?,
+        Some(revision) => {
+            // Services that show findings beside a change know files by their paths alone.
+            let named = matches!(arguments.output, Format::Text | Format::Json);
+            from_git(revision, &paths, if named { format!("{revision}:") } else { String::new() })?
+        }
         None => from_disk(&paths)?,
     };
     if read.is_empty() {
@@ -202,7 +206,9 @@ fn search(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
 }
 
 /// Reads blobs straight from the object database: nothing is checked out, nothing is written.
-fn from_git(revision: &str, paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
+///
+/// Files are called by their paths in the repository, after `label`.
+fn from_git(revision: &str, paths: &[PathBuf], label: String) -> anyhow::Result<Vec<File>> {
     let here = std::env::current_dir().context("finding the current folder")?;
     let repository = git2::Repository::discover(&here).map_err(|error| {
         remedied(
@@ -228,16 +234,16 @@ fn from_git(revision: &str, paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
             plain(&prefix.join(path)).ok_or_else(|| anyhow!("{} leads out of the repository", path.display()))?;
         let missing = |error: git2::Error| anyhow!("reading {revision}:{}: {}", path.display(), error.message());
         if path.as_os_str().is_empty() {
-            blobs(&repository, &tree, revision, "", &mut files)?;
+            blobs(&repository, &tree, &label, "", &mut files)?;
             continue;
         }
         let entry = tree.get_path(&path).map_err(missing)?;
         let name = path.to_string_lossy().into_owned();
         match entry.to_object(&repository).map_err(missing)?.into_tree() {
-            Ok(below) => blobs(&repository, &below, revision, &format!("{name}/"), &mut files)?,
+            Ok(below) => blobs(&repository, &below, &label, &format!("{name}/"), &mut files)?,
             Err(object) => {
                 let blob = object.peel_to_blob().map_err(missing)?;
-                files.push(manifest::read(format!("{revision}:{name}"), blob.content()));
+                files.push(manifest::read(shown(Path::new(&format!("{label}{name}"))), blob.content()));
             }
         }
     }
@@ -262,27 +268,27 @@ fn plain(path: &Path) -> Option<PathBuf> {
 fn blobs(
     repository: &git2::Repository,
     tree: &git2::Tree<'_>,
-    revision: &str,
+    label: &str,
     prefix: &str,
     files: &mut Vec<File>,
 ) -> anyhow::Result<()> {
     if tree.get_name(CHART).is_some() {
-        chart(&format!("{revision}:{prefix}"));
+        chart(&format!("{label}{prefix}"));
         return Ok(());
     }
     for entry in tree {
         let name = format!("{prefix}{}", String::from_utf8_lossy(entry.name_bytes()));
-        let broken = |error: git2::Error| anyhow!("reading {revision}:{name}: {}", error.message());
+        let broken = |error: git2::Error| anyhow!("reading {label}{name}: {}", error.message());
         let hidden = entry.name_bytes().starts_with(b".");
         match entry.kind() {
             Some(git2::ObjectType::Tree) if !hidden => {
                 let below = repository.find_tree(entry.id()).map_err(broken)?;
-                blobs(repository, &below, revision, &format!("{name}/"), files)?;
+                blobs(repository, &below, label, &format!("{name}/"), files)?;
             }
             // A link's blob is a path, not a manifest.
             Some(git2::ObjectType::Blob) if entry.filemode() != 0o120_000 && is_manifest(Path::new(&name)) => {
                 let blob = repository.find_blob(entry.id()).map_err(broken)?;
-                let file = manifest::read(format!("{revision}:{name}"), blob.content());
+                let file = manifest::read(shown(Path::new(&format!("{label}{name}"))), blob.content());
                 if !is_other(&file) {
                     files.push(file);
                 }

@@ -15,6 +15,7 @@ mod routers;
 pub mod rule;
 mod schema;
 mod similar;
+mod sources;
 mod workloads;
 
 use std::{
@@ -107,6 +108,7 @@ pub fn lint(files: &[File]) -> Report {
     references::check(&index, &mut notes);
     analysis::check(&index, &mut notes);
     workloads::check(&index, &mut notes);
+    sources::check(&index, &mut notes);
     let mut findings = notes.findings;
     let order: HashMap<*const Source, usize> =
         files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();

@@ -97,6 +97,8 @@ rules! {
         "With a workloadRef the selector is taken from the workload; one that is given as well must fit the workload's template.";
     WorkloadStillScaled "workload-still-scaled" Hint "the workload of a workloadRef keeps its own pods"
         "The Deployment runs its pods beside those of the Rollout until somebody scales it down: set replicas to 0 there, or `workloadRef.scaleDown`.";
+    DependsOnItself "depends-on-itself" Error "a GitSource waits for itself"
+        "A source is synced once all that it depends on are rolled out; in a circle none ever is.";
     AutoscalerTarget "autoscaler-target" Warning "an autoscaler scales something else than the Rollout"
         "A HorizontalPodAutoscaler finds its target by apiVersion, kind and name; with workloadRef it must name the Rollout, not the Deployment.";
     AutoscaledReplicas "autoscaled-replicas" Hint "replicas are given in git and set by an autoscaler"

@@ -12,13 +12,15 @@ use crate::{
     kubernetes::{
         facts,
         kind::Kind,
-        schema::{Schema, Shape, crd, validate},
+        schema::{Schema, Shape, crd, quantity::Quantity, validate},
         status::{FieldError, Rule},
         value::Value,
     },
     manifest::{Object, place::Step},
     model::path::{Path, Segment},
 };
+
+use Step::Key;
 
 /// The kinds that are looked at.
 pub fn kinds() -> &'static [Kind] {
@@ -30,6 +32,7 @@ pub fn kinds() -> &'static [Kind] {
 pub fn check(object: &Object, kind: &Kind, notes: &mut Notes) {
     let mut walk = Walk { object, notes, path: Vec::new(), wrong: Vec::new() };
     walk.fields(&object.value, &kind.schema);
+    walk.quantities();
     let wrong = walk.wrong;
     for error in validate::validate(kind, &object.value, None) {
         let field = error.field.trim_start_matches('.');
@@ -80,6 +83,24 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
+    /// Amounts of resources, which the definition leaves open and a server reads all the same.
+    fn quantities(&mut self) {
+        for list in ["initContainers", "containers"] {
+            for (i, container) in self.object.value.list_at(&["spec", "template", "spec", list]).iter().enumerate() {
+                for kind in ["limits", "requests"] {
+                    let amounts = container.at(&["resources", kind]).and_then(Value::as_map);
+                    for (name, amount) in amounts.into_iter().flat_map(|map| map.iter()) {
+                        if amount.as_str().is_some_and(|text| Quantity::parse(text).is_err()) {
+                            let inner = [Key("spec"), Key("template"), Key("spec"), Key(list), Step::Index(i)];
+                            self.path = [&inner[..], &[Key("resources"), Key(kind), Key(name)]].concat();
+                            self.wrong_type(amount, &Schema::of(Shape::Quantity));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     fn wrong_type(&mut self, value: &Value, schema: &Schema) {
         self.wrong.push(super::path_of(&self.path).to_string());
         let what = format!("expected {}, found {}", wanted(&schema.shape), given(value));
@@ -92,6 +113,7 @@ impl<'a> Walk<'a, '_> {
             (Shape::Int32 | Shape::Int64, _) => "write a whole number".into(),
             (Shape::Bool, _) => "write true or false, without quotes".into(),
             (Shape::List { .. }, _) => "begin each item with a dash".into(),
+            (Shape::Quantity, _) => "write a number, with a suffix such as m, k, Ki, Mi or Gi if need be".into(),
             _ => "Argo Rollouts would read the field as if it were absent".into(),
         };
     }

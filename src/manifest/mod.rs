@@ -168,8 +168,8 @@ fn control_character(text: &str) -> Option<Mistake> {
     let at = bytes.iter().enumerate().position(|(at, byte)| match byte {
         b'\t' | b'\n' | b'\r' => false,
         0..0x20 | 0x7f => true,
-        // Line breaks of YAML 1.1 that no editor shows as such: U+0085, U+2028, U+2029.
-        0xc2 => bytes.get(at + 1) == Some(&0x85),
+        // The second set of control characters; and line breaks of YAML 1.1 that no editor shows: U+0085, U+2028, U+2029.
+        0xc2 => matches!(bytes.get(at + 1), Some(0x80..=0x9f)),
         0xe2 => matches!(bytes.get(at + 1..at + 3), Some([0x80, 0xa8 | 0xa9])),
         _ => false,
     })?;

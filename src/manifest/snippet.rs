@@ -2,7 +2,7 @@
 //!
 //! Returns text; whether it is coloured is the caller's choice. Never looks for problems itself.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -43,7 +43,7 @@ pub fn render(note: &Note<'_>, colour: bool) -> String {
         Weight::Warning => Level::WARNING,
         Weight::Hint => Level::INFO.with_name("hint"),
     };
-    let title = level.primary_title(note.what).id(note.code);
+    let title = level.primary_title(visible(note.what)).id(note.code);
     let mut group = Group::with_title(title);
     let (source, span) = note.at;
     let near: Vec<_> = note.also.iter().filter(|(other, _, _)| std::ptr::eq(*other, source)).collect();
@@ -52,29 +52,42 @@ pub fn render(note: &Note<'_>, colour: bool) -> String {
     let last = spans().map(|span| span.end).max().unwrap_or(span.end);
     let (line, offset, text) = source.lines(first, last);
     let within = |span| within_lines(span, offset, text);
-    let snippet = Snippet::source(text)
-        .path(source.name.as_str())
+    let snippet = Snippet::source(shown(text))
+        .path(visible(&source.name))
         .line_start(line)
         .annotation(AnnotationKind::Primary.span(within(span)))
-        .annotations(near.iter().map(|(_, span, label)| AnnotationKind::Context.span(within(*span)).label(*label)));
+        .annotations(
+            near.iter().map(|(_, span, label)| AnnotationKind::Context.span(within(*span)).label(visible(label))),
+        );
     group = group.element(snippet);
     for (other, span, label) in note.also.iter().filter(|(other, _, _)| !std::ptr::eq(*other, source)) {
         let (line, offset, text) = other.lines(span.start, span.end);
         let range = within_lines(*span, offset, text);
         group = group.element(
-            Snippet::source(text)
-                .path(other.name.as_str())
+            Snippet::source(shown(text))
+                .path(visible(&other.name))
                 .line_start(line)
-                .annotation(AnnotationKind::Context.span(range).label(*label)),
+                .annotation(AnnotationKind::Context.span(range).label(visible(label))),
         );
     }
     if !note.remedy.is_empty() {
-        group = group.element(Level::HELP.message(note.remedy));
+        group = group.element(Level::HELP.message(visible(note.remedy)));
     }
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.render(&[group]);
     // Lines of a file may end in blanks; those of a message do not.
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// A text without what could move a terminal's cursor: names from a file may hold anything.
+fn visible(text: &str) -> String {
+    annotate_snippets::normalize_untrusted_str(&shown(text))
+}
+
+/// The same of lines of a file, byte by byte in their places. What is one byte long is made visible by the renderer.
+fn shown(lines: &str) -> Cow<'_, str> {
+    let hidden = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
+    if lines.contains(hidden) { Cow::Owned(lines.replace(hidden, "\u{b7}")) } else { Cow::Borrowed(lines) }
 }
 
 /// A span of a file as a range of some of its lines, which begin at `offset`. Carets stand between characters.
@@ -110,6 +123,16 @@ error[repeated-key]: the key name is given twice
   = help: keep one";
         assert_eq!(render(&note, false), expected);
         assert!(render(&note, true).contains("\u{1b}["));
+    }
+
+    #[test]
+    fn no_file_can_write_to_the_terminal() {
+        let evil = "\u{1b}[31m\u{7}\u{8}\u{9b}x";
+        let source = Source::new("x.yaml", format!("a: {evil}\n"));
+        let at = (&source, Span::new(3, 5));
+        let also = vec![(&source, Span::new(0, 1), evil)];
+        let text = render(&Note { weight: Weight::Error, code: "c", what: evil, at, also, remedy: evil }, false);
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
     }
 
     #[test]

@@ -177,6 +177,7 @@ fn a_revision_is_read_without_a_checkout() {
     run(root, &["HEAD~1", "deploy"], 1, "HEAD~1:deploy/web.yaml:6:");
     run(root, &["HEAD", "deploy/web.yaml"], 0, "nothing");
     run(&root.join("deploy"), &["HEAD~1", "web.yaml"], 1, "HEAD~1:deploy/web.yaml:6:");
+    run(root, &["HEAD~1", "-o", "github"], 1, "::error file=deploy/web.yaml,line=6,");
     run(root, &["nowhere"], 2, "no revision");
     run(root, &["HEAD", "gone"], 2, "HEAD:gone");
     run(root, &["HEAD", "../x"], 2, "leads out");

@@ -31,7 +31,7 @@ BLOCKS = [
     "b: &b {x: 1}\nc: &c {<<: *b, y: 2}\na: {<<: *c, z: 3}\n", "b: &b [1]\na: {<<: *b}\n", "a: {<<: }\n", "b: &b {x: 1}\na:\n  <<: *b\n  <<: {y: 2}\n", "a: !!merge {x: 1}\n",
     "a: &x 1\nb: *x\n", "a: &x [1, *x]\n", "a: &x {b: *x}\n", "a: &x 1\nb: &x 2\nc: *x\n", "a: &x yes\n*x : 1\n", "a: &k key\nb: {*k : 1}\n", "a: &x\nb: *x\n", "a: &x {b: 1}\nc: [*x, *x]\n",
     "a:\n\tb: 1\n", "a: 1\t\n", "a:\t1\n", "\ta: 1\n", "a: {\n\tb: 1\n}\n", "a: [\n\t1,\n\t2\n]\n", "a:\n  b: 1\n c: 2\n", "a: 1\n b: 2\n", "a: b: c\n", "- a\n", "a: b\n- c\n", "a: 'x\n", "a: [1\n", "a: {b: 1\nc: 2\n",
-    "a: |\n  x\n y\n", "a: 1\r\nb: |\r\n  x\r\n  y\r\nc: z\r\n", "a: x\u2028y\n", "a: \u00a0x\n", "a: \x07\n", "a: \"\x07\"\n", "a: x\x7fy\n", "a: \ufeffx\n", "a: \u0085x\n",
+    "a: |\n  x\n y\n", "a: 1\r\nb: |\r\n  x\r\n  y\r\nc: z\r\n", "a: x\u2028y\n", "a: \u00a0x\n", "a: \x07\n", "a: \"\x07\"\n", "a: x\x7fy\n", "a: \ufeffx\n", "a: \u0085x\n", "a: \u009bx\n",
     "a: 'x\ty'\n", "a: x\ty\n", "a:b\n", "a : 1\n", "\"a\": 1\n", "'a' : 1\n", "a: -\n", "a: - b\n", "a: ? b\n", "a: !!map {b: 1}\n", "a: !!seq [b]\n", "a: !foo {b: 1}\n", "a: !!str {b: 1}\n", "a: !!omap [b: 1]\n",
     "a: \"\\q\"\n", "a: \"\\x4\"\n", "a: \"\\ud83d\"\n", "a: {b: *a}\n", "a: &a\n", "a: [*]\n", "a: >x\n  b\n", "%YAML 1.1\n", "a: '%d'\n%x: 1\n", "a:\n  - b\n - c\n", "a:\n- b\n  - c\n", "a:\n  b:\n    - c\n    d: 1\n",
     "a: \"line\n  folded\"\n", "a: |1\n b\n", "a: |#x\n  b\n", "a: | # x\n  b\n", "a: {x: 'y', 'z': \"w\"}\n", "a: [x, 'y'z]\n", "a: 'y'z\n", "a: {b c: d}\n", "a: {b\n c: d}\n", "k" * 1100 + ": 1\n", "a: {" + "k" * 1100 + ": 1}\n",
