@@ -253,6 +253,14 @@ codes! {
     AnalysisNameTwice "analysis-name-twice" Error "two analyses of an experiment have the same name"
         "Results are kept by name.";
 
+    // GitSource
+    SourceUrl "source-url" Error "the URL of a GitSource names no repository"
+        "`https://host/path` or `ssh://user@host/path`, without credentials: these belong into a Secret.";
+    SourceReference "source-reference" Error "a GitSource does not say what to follow"
+        "At most one of branch, tag, semver and commit; a commit by its whole hash. Without any, the default branch is followed.";
+    SourceValue "source-value" Error "a field of a GitSource holds a value that means nothing"
+        "The schema names the values that are known.";
+
     // Referenced objects
     ServiceNotFound "service-not-found" Error "a Service does not exist"
         "The Rollout waits until it does.";

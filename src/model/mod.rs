@@ -10,6 +10,7 @@ pub mod codec;
 pub mod conditions;
 pub mod ephemeral;
 pub mod experiment;
+pub mod git_source;
 pub mod go_json;
 pub mod hash;
 pub mod health;

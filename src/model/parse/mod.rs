@@ -6,6 +6,9 @@
 
 mod analysis;
 mod experiment;
+mod git_source;
+#[cfg(test)]
+mod laws;
 mod metric;
 mod pods;
 mod step;
@@ -16,6 +19,7 @@ use jiff::SignedDuration;
 
 pub use analysis::{cluster_template, run, template};
 pub use experiment::experiment;
+pub use git_source::git_source;
 pub use metric::argo_error as metrics_error;
 pub use pods::PodsFrom;
 pub use step::{is_metadata_field, pause_seconds};

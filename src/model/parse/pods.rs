@@ -58,7 +58,14 @@ pub fn parse(wire: &api::RolloutSpec, from: PodsFrom, at: &At, notes: &mut Notes
             let reference = workload(reference, &at.key("workloadRef"), notes)?;
             match from {
                 PodsFrom::Manifest => Some(Pods::Elsewhere(reference)),
-                PodsFrom::Workload => Some(Pods::Found(reference, template()?)),
+                PodsFrom::Workload => {
+                    let template = template();
+                    if template.is_none() && !notes.has_errors() {
+                        let what = "the workload's selector says nothing and would choose every pod";
+                        notes.ours(&selector_at, Code::SelectorEmpty, what, "give the workload a selector");
+                    }
+                    Some(Pods::Found(reference, template?))
+                }
             }
         }
     }

@@ -1,0 +1,244 @@
+//! GitSources. Argo Rollouts has nothing like them, so every word is ours.
+
+use jiff::SignedDuration;
+
+use super::given;
+use crate::{
+    api::{self, IntOrString},
+    kubernetes::duration,
+    model::{
+        git_source::{Drift, GitSource, Host, OnAbort, OnNewCommit, Prune, Reference, Report, Signed, Verification},
+        path::At,
+        problem::{Code, Notes, Parsed},
+        weight::Limit,
+    },
+};
+
+/// How often to look for new commits if nothing is said.
+const INTERVAL: SignedDuration = SignedDuration::from_mins(1);
+/// How much one commit may delete if nothing is said.
+const PRUNE_LIMIT: Limit = Limit::Percent(50);
+
+/// A GitSource.
+pub fn git_source(wire: &api::GitSource) -> Parsed<GitSource> {
+    let mut notes = Notes::default();
+    let exact = spec(&wire.spec, &At::ROOT.key("spec"), &mut notes);
+    notes.close(exact)
+}
+
+fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSource> {
+    url(&wire.url, &at.key("url"), notes);
+    folder(&wire.path, &at.key("path"), notes);
+    let reference = reference(&wire.reference, &at.key("ref"), notes);
+    let verify = match &wire.verify {
+        Some(verify) => verification(verify, &at.key("verify"), notes).map(Some),
+        None => Some(None),
+    };
+    let report = match &wire.report {
+        Some(report) => self::report(report, &at.key("report"), notes).map(Some),
+        None => Some(None),
+    };
+    let on_abort =
+        [("", OnAbort::Hold), ("Hold", OnAbort::Hold), ("Restore", OnAbort::Restore), ("Revert", OnAbort::Revert)];
+    let on_new_commit =
+        [("", OnNewCommit::Supersede), ("Supersede", OnNewCommit::Supersede), ("Wait", OnNewCommit::Wait)];
+    let on_abort = one_of(&wire.on_abort, &on_abort, &at.key("onAbort"), notes);
+    let on_new_commit = one_of(&wire.on_new_commit, &on_new_commit, &at.key("onNewCommit"), notes);
+    let name = |reference: &api::LocalReference| reference.name.clone();
+    Some(GitSource {
+        url: wire.url.clone(),
+        reference: reference?,
+        path: wire.path.clone(),
+        exclude: wire.exclude.clone(),
+        interval: interval(&wire.interval, &at.key("interval"), notes)?,
+        suspend: wire.suspend,
+        secret: wire.secret_ref.as_ref().map(name),
+        verify: verify?,
+        service_account: named(&wire.service_account_name, &at.key("serviceAccountName"), notes)?,
+        target_namespace: given(&wire.target_namespace),
+        kinds: wire.allow.kinds.clone(),
+        namespaces: wire.allow.namespaces.clone(),
+        prune: prune(wire, at, notes),
+        drift: if wire.self_heal.unwrap_or(true) { Drift::Heal } else { Drift::Leave },
+        depends_on: wire.depends_on.iter().map(name).collect(),
+        webhook: wire.webhook.as_ref().map(|webhook| name(&webhook.secret_ref)),
+        report: report?,
+        on_abort: on_abort?,
+        on_new_commit: on_new_commit?,
+    })
+}
+
+fn url(url: &str, at: &At, notes: &mut Notes) {
+    let repository = ["https://", "ssh://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    let (what, remedy) = match repository.map(|rest| rest.split_once('/').unwrap_or((rest, ""))) {
+        None => (format!("{url:?} is neither https:// nor ssh://"), "write https://host/path or ssh://user@host/path"),
+        Some(("", _) | (_, "")) => {
+            (format!("{url:?} names no repository"), "write https://host/path or ssh://user@host/path")
+        }
+        Some((host, _)) if host.contains('@') && url.starts_with("https://") => {
+            ("a URL is no place for credentials".to_owned(), "put them into a Secret, and name it in secretRef")
+        }
+        Some(_) => return,
+    };
+    notes.ours(at, Code::SourceUrl, what, remedy);
+}
+
+/// Nothing outside of the repository is read.
+fn folder(path: &str, at: &At, notes: &mut Notes) {
+    if path.starts_with('/') || path.split('/').any(|part| part == "..") {
+        let what = format!("{path:?} leads out of the repository");
+        notes.ours(at, Code::SourceValue, what, "name a folder below the repository's root");
+    }
+}
+
+fn reference(wire: &api::GitReference, at: &At, notes: &mut Notes) -> Option<Reference> {
+    let named: [Option<Reference>; 4] = [
+        given(&wire.branch).map(Reference::Branch),
+        given(&wire.tag).map(Reference::Tag),
+        given(&wire.semver).map(Reference::Semver),
+        given(&wire.commit).map(Reference::Commit),
+    ];
+    let mut named = named.into_iter().flatten();
+    let first = named.next().unwrap_or(Reference::Default);
+    if named.next().is_some() {
+        let what = "several things to follow are named";
+        notes.ours(at, Code::SourceReference, what, "keep one of branch, tag, semver and commit");
+        return None;
+    }
+    if let Reference::Commit(commit) = &first
+        && !(matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')))
+    {
+        let what = format!("{commit:?} is not the whole hash of a commit");
+        notes.ours(&at.key("commit"), Code::SourceReference, what, "write all 40 (or 64) digits");
+        return None;
+    }
+    Some(first)
+}
+
+fn interval(text: &str, at: &At, notes: &mut Notes) -> Option<SignedDuration> {
+    if text.is_empty() {
+        return Some(INTERVAL);
+    }
+    match duration::parse(text) {
+        Ok(interval) if interval.is_positive() => Some(interval),
+        Ok(_) => {
+            notes.ours(at, Code::SourceValue, format!("{text} is not above zero"), "write a text such as 30s or 5m");
+            None
+        }
+        Err(error) => {
+            notes.ours(at, Code::SourceValue, error, "write a text such as 30s or 5m");
+            None
+        }
+    }
+}
+
+fn prune(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Prune {
+    let limit = wire.prune_limit.as_ref().map_or(PRUNE_LIMIT, Limit::of);
+    let wrong = match (&limit, &wire.prune_limit) {
+        (Limit::Unreadable(text), _) => Some(format!("{text:?} is neither a number nor a percentage")),
+        (Limit::Pods(number @ ..0) | Limit::Percent(number @ ..0), _) => Some(format!("{number} is below zero")),
+        (Limit::Percent(_), Some(IntOrString::String(text))) if !text.ends_with('%') => {
+            Some(format!("{text:?} may mean a number or a percentage"))
+        }
+        (Limit::Pods(_) | Limit::Percent(_), _) => None,
+    };
+    if let Some(what) = wrong {
+        let remedy = "write a number such as 10 or a percentage such as 50%";
+        notes.ours(&at.key("pruneLimit"), Code::SourceValue, what, remedy);
+    }
+    if wire.prune.unwrap_or(true) { Prune::UpTo(limit) } else { Prune::Never }
+}
+
+fn verification(wire: &api::GitVerification, at: &At, notes: &mut Notes) -> Option<Verification> {
+    let modes = [
+        ("", Signed::Commit),
+        ("Commit", Signed::Commit),
+        ("Tag", Signed::Tag),
+        ("TagAndCommit", Signed::TagAndCommit),
+    ];
+    let signed = one_of(&wire.mode, &modes, &at.key("mode"), notes);
+    let secret_at = at.key("secretRef");
+    Some(Verification { secret: named(&wire.secret_ref.name, &secret_at.key("name"), notes)?, signed: signed? })
+}
+
+fn report(wire: &api::GitReport, at: &At, notes: &mut Notes) -> Option<Report> {
+    let hosts = [
+        ("", Host::Auto),
+        ("auto", Host::Auto),
+        ("github", Host::GitHub),
+        ("gitlab", Host::GitLab),
+        ("gitea", Host::Gitea),
+        ("bitbucket", Host::Bitbucket),
+        ("bitbucket-data-center", Host::BitbucketDataCenter),
+        ("azure-devops", Host::AzureDevOps),
+        ("notes", Host::Notes),
+        ("none", Host::None),
+    ];
+    Some(Report {
+        host: one_of(&wire.host, &hosts, &at.key("host"), notes)?,
+        url: given(&wire.url),
+        secret: wire.secret_ref.as_ref().map(|secret| secret.name.clone()),
+        context: given(&wire.context),
+        per_rollout: wire.per_rollout,
+    })
+}
+
+fn named(name: &str, at: &At, notes: &mut Notes) -> Option<String> {
+    if name.is_empty() {
+        notes.ours(at, Code::SourceValue, "there is no name", "name it");
+    }
+    given(name)
+}
+
+/// The meaning of a word that must be one of these.
+fn one_of<T: Copy>(word: &str, known: &[(&str, T)], at: &At, notes: &mut Notes) -> Option<T> {
+    let found = known.iter().find(|(name, _)| *name == word).map(|(_, meaning)| *meaning);
+    if found.is_none() {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
+        notes.ours(at, Code::SourceValue, format!("{word:?} is unknown"), format!("use {}", names.join(", ")));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    #[test]
+    fn a_source_is_read_with_its_defaults() {
+        let wire = api::read(&value!({"spec": {"url": "https://host/repo", "serviceAccountName": "sync"}})).object;
+        let source = git_source(&wire).into_result().unwrap();
+        assert_eq!((source.reference, source.interval), (Reference::Default, INTERVAL));
+        assert_eq!((source.prune, source.drift), (Prune::UpTo(PRUNE_LIMIT), Drift::Heal));
+        assert_eq!((source.on_abort, source.on_new_commit), (OnAbort::Hold, OnNewCommit::Supersede));
+    }
+
+    #[test]
+    fn every_problem_of_a_source_is_named() {
+        #[track_caller]
+        fn check(field: &str, given: serde_json::Value, expected: &str) {
+            let mut object = value!({"spec": {"url": "https://host/repo", "serviceAccountName": "sync"}});
+            object.set_at(&["spec", field], crate::kubernetes::value::Value::from(given));
+            let parsed = git_source(&api::read(&object).object);
+            let found: Vec<String> = parsed.problems.iter().map(|p| format!("{}: {}", p.path, p.what)).collect();
+            assert_eq!(found, [expected]);
+            assert_eq!(parsed.exact, None);
+        }
+        check("url", "git@host:repo".into(), "spec.url: \"git@host:repo\" is neither https:// nor ssh://");
+        check("url", "https://u:p@host/x".into(), "spec.url: a URL is no place for credentials");
+        check("url", "https://host".into(), "spec.url: \"https://host\" names no repository");
+        check("path", "../x".into(), "spec.path: \"../x\" leads out of the repository");
+        let two = serde_json::json!({"branch": "a", "tag": "b"});
+        check("ref", two, "spec.ref: several things to follow are named");
+        let short = serde_json::json!({"commit": "abc"});
+        check("ref", short, "spec.ref.commit: \"abc\" is not the whole hash of a commit");
+        check("interval", "5".into(), "spec.interval: time: missing unit in duration \"5\"");
+        check("interval", "0s".into(), "spec.interval: 0s is not above zero");
+        check("pruneLimit", "10".into(), "spec.pruneLimit: \"10\" may mean a number or a percentage");
+        check("serviceAccountName", "".into(), "spec.serviceAccountName: there is no name");
+        check("onAbort", "Cry".into(), "spec.onAbort: \"Cry\" is unknown");
+        let report = serde_json::json!({"host": "svn"});
+        check("report", report, "spec.report.host: \"svn\" is unknown");
+    }
+}
