@@ -119,3 +119,55 @@ pub fn auto_promotes(rollout: &Rollout) -> bool {
     let blue_green = rollout.spec.strategy.blue_green.as_ref();
     blue_green.and_then(|blue_green| blue_green.auto_promotion_enabled).unwrap_or(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{CanaryStrategy, RolloutTrafficRouting};
+
+    fn canary(replicas: i32, surge: Option<&str>, unavailable: Option<&str>) -> Rollout {
+        let given = |text: &str| text.parse().map_or_else(|_| text.into(), IntOrString::Int);
+        let mut rollout = Rollout::default();
+        rollout.spec.replicas = Some(replicas);
+        rollout.spec.strategy.canary = Some(CanaryStrategy {
+            max_surge: surge.map(given),
+            max_unavailable: unavailable.map(given),
+            ..CanaryStrategy::default()
+        });
+        rollout
+    }
+
+    #[test]
+    fn surge_is_rounded_up_and_unavailability_down() {
+        let rows = [
+            ((10, None, None), (3, 2)),
+            ((10, Some("1"), Some("0")), (1, 0)),
+            ((10, Some("0"), Some("0")), (0, 1)),
+            ((3, Some("0"), Some("25%")), (0, 1)),
+            ((2, Some("1"), Some("5")), (1, 2)),
+            ((0, None, None), (0, 0)),
+            ((10, Some("x%"), Some("1")), (0, 0)),
+        ];
+        for ((replicas, surge, unavailable), expected) in rows {
+            let rollout = canary(replicas, surge, unavailable);
+            assert_eq!(
+                (max_surge(&rollout), max_unavailable(&rollout)),
+                expected,
+                "{replicas} {surge:?} {unavailable:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_router_keeps_old_pods_up() {
+        let mut rollout = canary(1, None, None);
+        assert_eq!(scale_down_delay(&rollout), SignedDuration::ZERO);
+        assert!(!abort_scale_down_delay(&rollout).is_explicit());
+        if let Some(canary) = &mut rollout.spec.strategy.canary {
+            canary.traffic_routing = Some(RolloutTrafficRouting::default());
+            canary.abort_scale_down_delay_seconds = Some(0);
+        }
+        assert_eq!(scale_down_delay(&rollout), SignedDuration::from_secs(30));
+        assert_eq!(abort_scale_down_delay(&rollout), AbortDelay::Never);
+    }
+}

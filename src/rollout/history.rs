@@ -75,3 +75,26 @@ pub fn outdated(runs: &[Run<'_>], sets: &[ReplicaSet], limits: Limits) -> Vec<us
     order.retain(|index| !keep(&runs[*index]));
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_are_kept_and_those_of_no_version_are_not() {
+        let run = |hash, second, outcome| Run { hash, created: Timestamp::from_second(second).ok(), outcome };
+        let set = |hash: &str, deleting| ReplicaSet { hash: hash.into(), deleting, ..ReplicaSet::default() };
+        let runs = [
+            run(Some("a"), 1, Outcome::Successful),
+            run(Some("a"), 3, Outcome::Successful),
+            run(Some("a"), 2, Outcome::Unsuccessful),
+            run(Some("a"), 0, Outcome::Unfinished),
+            run(Some("going"), 9, Outcome::Unfinished),
+            run(Some("gone"), 8, Outcome::Successful),
+            run(None, 7, Outcome::Successful),
+        ];
+        let sets = [set("a", false), set("going", true)];
+        assert_eq!(outdated(&runs, &sets, Limits { successful: 1, unsuccessful: 1 }), [4, 5, 6, 0]);
+        assert_eq!(outdated(&runs, &sets, Limits { successful: -1, unsuccessful: 0 }), [4, 5, 6, 1, 2, 0]);
+    }
+}

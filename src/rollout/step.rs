@@ -136,3 +136,59 @@ pub fn is_going_back(rollout: &Rollout, sets: &[ReplicaSet]) -> bool {
     let stable = sets.iter().find(|set| set.hash.as_str() == rollout.status.stable_rs);
     rollout.status.abort || stable.is_some_and(|stable| returning_from(rollout, stable).is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{CanaryStrategy, RolloutTrafficRouting};
+
+    /// A canary of these steps: a weight, or a size behind a `#`, or a pause.
+    fn at(steps: &[&str], index: i32) -> Rollout {
+        let step = |text: &&str| match text.strip_prefix('#') {
+            Some(replicas) => CanaryStep {
+                set_canary_scale: Some(SetCanaryScale {
+                    replicas: replicas.parse().ok(),
+                    match_traffic_weight: replicas == "match",
+                    ..SetCanaryScale::default()
+                }),
+                ..CanaryStep::default()
+            },
+            None => CanaryStep { set_weight: text.parse().ok(), ..CanaryStep::default() },
+        };
+        let mut rollout = Rollout::default();
+        rollout.spec.strategy.canary = Some(CanaryStrategy {
+            steps: steps.iter().map(step).collect(),
+            traffic_routing: Some(RolloutTrafficRouting::default()),
+            ..CanaryStrategy::default()
+        });
+        rollout.status.current_step_index = Some(index);
+        (rollout.status.stable_rs, rollout.status.current_pod_hash) = ("old".into(), "new".into());
+        rollout
+    }
+
+    #[test]
+    fn the_last_weight_so_far_is_in_force() {
+        let steps = ["pause", "10", "pause", "40"];
+        for (index, expected) in [(0, 0), (1, 10), (2, 10), (3, 40), (4, 100), (99, 100), (-7, 0)] {
+            assert_eq!(set_weight(&at(&steps, index)), expected, "at {index}");
+        }
+        assert_eq!(set_weight(&at(&[], 0)), 100);
+        let mut aborted = at(&steps, 3);
+        aborted.status.abort = true;
+        assert_eq!(set_weight(&aborted), 0);
+    }
+
+    #[test]
+    fn a_size_is_in_force_until_it_follows_the_weight_again() {
+        let steps = ["#3", "10", "#match", "20"];
+        for (index, expected) in [
+            (0, Share::Replicas(3)),
+            (1, Share::Replicas(3)),
+            (2, Share::Weight(10)),
+            (3, Share::Weight(20)),
+            (4, Share::Weight(100)),
+        ] {
+            assert_eq!(share(&at(&steps, index), None, None), expected, "at {index}");
+        }
+    }
+}
