@@ -8,7 +8,10 @@ use super::Finding;
 use crate::{
     api,
     kubernetes::value::Value,
-    model::problem::{Code, Notes},
+    model::{
+        problem::{Code, Notes},
+        refers,
+    },
 };
 
 /// A route as far as it matters. Anything of another type makes the routes unreadable.
@@ -61,7 +64,9 @@ pub fn check(rollout: &api::Rollout, object: &Value, notes: &mut Notes) {
         several => ("virtualServices", several),
     };
     let name = super::name(object);
-    let Some(service) = services.iter().find(|service| split_name(&service.name).1 == name) else { return };
+    let Some(service) = services.iter().find(|service| refers::virtual_service(&service.name).name == name) else {
+        return;
+    };
     let checker = Checker {
         rollout,
         canary,
@@ -71,12 +76,6 @@ pub fn check(rollout: &api::Rollout, object: &Value, notes: &mut Notes) {
         name,
     };
     checker.object(object, notes);
-}
-
-/// The namespace (empty for the Rollout's own) and the name of a VirtualService, as a Rollout gives it.
-pub fn split_name(given: &str) -> (&str, &str) {
-    let given = given.strip_suffix(".cluster.local").unwrap_or(given);
-    given.rsplit_once('.').map_or(("", given), |(name, namespace)| (namespace, name))
 }
 
 struct Checker<'c> {
@@ -267,19 +266,5 @@ impl Destination {
     fn service(&self) -> &str {
         let host = self.host.as_deref().unwrap_or_default();
         host.split_once('.').map_or(host, |(service, _)| service)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_virtual_service_may_be_named_with_its_namespace() {
-        for (given, namespace, name) in
-            [("vs", "", "vs"), ("vs.ns", "ns", "vs"), ("a.b.ns", "ns", "a.b"), ("vs.ns.cluster.local", "ns", "vs")]
-        {
-            assert_eq!(split_name(given), (namespace, name));
-        }
     }
 }
