@@ -31,6 +31,7 @@
 //! | [`lint`] | manifests to every problem they have |
 //! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
 //! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
+//! | [`sim`] | embedded cluster and engine in one process and virtual time |
 //! | [`cmd`] | the command line, one file per command |
 //!
 //! # The rules
@@ -64,3 +65,4 @@ pub mod lint;
 pub mod manifest;
 pub mod model;
 pub mod rollout;
+pub mod sim;

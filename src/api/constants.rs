@@ -420,6 +420,11 @@ pub mod message {
         format!("ReplicaSet {} has successfully progressed.", quoted(set))
     }
 
+    /// Of a Rollout that is met for the first time.
+    pub fn added_to_informer(namespace: &str, name: &str) -> String {
+        format!("Rollout resource added to informer: {namespace}/{name}")
+    }
+
     /// Of a Rollout that is gone.
     pub fn rollout_deleted(name: &str, namespace: &str) -> String {
         // The name comes first, as in every event of the kind that was ever written.

@@ -7,7 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::key::{Place, Resource};
-use crate::kubernetes::value::{Text, Value};
+use crate::kubernetes::{
+    object::controller,
+    value::{Text, Value},
+};
 
 /// All watched resources.
 #[derive(Debug, Default)]
@@ -117,7 +120,7 @@ impl Kind {
             return None;
         }
         let before = self.remove(&place, version).and_then(|change| change.before);
-        if let Some(uid) = controller_of(&object) {
+        if let Some(uid) = controller(&object) {
             self.children.entry(uid).or_default().insert(place.clone());
         }
         self.objects.insert(place.clone(), object.clone());
@@ -126,7 +129,7 @@ impl Kind {
 
     fn remove(&mut self, place: &Place, version: u64) -> Option<Change> {
         let before = self.objects.remove(place)?;
-        if let Some(uid) = controller_of(&before)
+        if let Some(uid) = controller(&before)
             && let Some(children) = self.children.get_mut(&uid)
         {
             children.remove(place);
@@ -147,13 +150,6 @@ pub fn place_of(object: &Value) -> Place {
 /// An object's version.
 pub fn version_of(object: &Value) -> u64 {
     object.str_at(&["metadata", "resourceVersion"]).and_then(|version| version.parse().ok()).unwrap_or(0)
-}
-
-/// The uid of the object that manages this one.
-pub fn controller_of(object: &Value) -> Option<Text> {
-    let owners = object.list_at(&["metadata", "ownerReferences"]);
-    let controller = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
-    controller.get("uid")?.as_text().cloned()
 }
 
 #[cfg(test)]

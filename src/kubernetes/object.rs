@@ -73,6 +73,13 @@ impl Object {
     }
 }
 
+/// The uid of the object that manages this one, if one does.
+pub fn controller(object: &Value) -> Option<Text> {
+    let owners = object.list_at(&["metadata", "ownerReferences"]);
+    let controller = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
+    controller.get("uid")?.as_text().cloned()
+}
+
 impl Serialize for Object {
     /// Writes the tree with `metadata.managedFields` spliced in, without building it.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

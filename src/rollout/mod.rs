@@ -1,9 +1,38 @@
 //! Deciding about a Rollout: from what was seen to what is wanted.
 //!
-//! Pure: never reads, writes, asks the time or fails. What is here so far are the parts that only compute: where a canary
-//! stands, how large each version is to be, what may be tidied up.
+//! ```text
+//! Seen ──▶ View ──▶ Situation ──▶ decide ──▶ Verdict { target, status, wake, events, reasons } ──▶ diff ──▶ [Action]
+//! ```
+//!
+//! Pure: never reads, writes, asks the time or fails. [`view`] makes sense of what was read, [`decide()`] says what should
+//! be, [`diff()`] makes the writes of it, [`check`] refuses what must never happen. Traffic routers, analysis and experiments have their places in status and in the
+//! step machine; a Rollout that needs them waits and says so.
+//!
+//! The decision works on the wire types where the design has exact ones: Argo Rollouts gives meaning to specifications
+//! that its validation never saw (sizes below zero, an index that a person wrote), and the same functions answer its
+//! recorded answers.
 
+mod blue_green;
+mod canary;
+mod decide;
+pub mod diff;
+mod duration;
 pub mod history;
+pub mod invariant;
+mod pass;
+mod pauses;
 pub mod replicas;
 pub mod restart;
+pub mod services;
+mod sets;
+mod status;
 pub mod step;
+pub mod target;
+pub mod view;
+pub mod workload;
+
+pub use decide::{Situation, decide};
+pub use diff::{Action, diff};
+pub use invariant::{Broken, check};
+pub use target::{Event, Target, Verdict};
+pub use view::{Seen, View};

@@ -1,0 +1,154 @@
+//! Blue-green: the new version beside the old one, then a switch.
+//!
+//! Never switches before the new version can carry everything.
+
+use jiff::SignedDuration;
+
+use super::{pass::Pass, pauses, replicas, target::Verdict};
+use crate::api::{BlueGreenStrategy, RolloutStatus, constants::pause};
+
+impl<'v> Pass<'v> {
+    /// One pass of blue-green.
+    pub(super) fn blue_green(mut self) -> Verdict {
+        self.preview_service();
+        if self.view.is_other_template() {
+            return self.blue_green_status();
+        }
+        self.restart();
+        self.blue_green_sets();
+        self.blue_green_pause();
+        self.active_service();
+        self.sync_metadata();
+        self.blue_green_status()
+    }
+
+    fn strategy(&self) -> Option<&'v BlueGreenStrategy> {
+        self.view.rollout.spec.strategy.blue_green.as_ref()
+    }
+
+    /// Begins the pause before the switch, or ends it.
+    fn blue_green_pause(&mut self) {
+        let view = self.view;
+        let (Some(strategy), Some(new)) = (self.strategy(), view.new_set()) else { return };
+        let Some(active) = view.services.get(strategy.active_service.as_str()) else { return };
+        let status = &view.rollout.status;
+        let is_ready = replicas::is_blue_green_ready(&view.rollout, &new.info, self.active_info());
+        if status.abort || !is_ready || self.is_halted() {
+            return;
+        }
+        let needs_pause = strategy.auto_promotion_enabled == Some(false) || strategy.auto_promotion_seconds > 0;
+        if self.is_fast_tracked(active) || status.blue_green.scale_up_preview_check_point || !needs_pause {
+            return self.pauses.remove(pause::BLUE_GREEN_PAUSE);
+        }
+        if strategy.pre_promotion_analysis.is_some() {
+            return self.because("waits: an analysis before the switch is not part of this version yet");
+        }
+        match pauses::since(status, pause::BLUE_GREEN_PAUSE) {
+            Some(_) if self.is_blue_green_pause_over() => self.pauses.remove(pause::BLUE_GREEN_PAUSE),
+            Some(since) if strategy.auto_promotion_seconds > 0 => {
+                self.wake_at(pauses::end(since, seconds(strategy.auto_promotion_seconds)));
+            }
+            Some(_) => {}
+            None if !status.controller_pause => self.pauses.add(pause::BLUE_GREEN_PAUSE),
+            None => {}
+        }
+    }
+
+    /// Whether a person resumed it, or its time is over.
+    pub(super) fn is_blue_green_pause_over(&self) -> bool {
+        let Some(strategy) = self.strategy() else { return false };
+        let status = &self.view.rollout.status;
+        if self.pauses.has_begun() {
+            return false;
+        }
+        if status.blue_green.scale_up_preview_check_point {
+            return true;
+        }
+        if !strategy.auto_promotion_enabled.unwrap_or(true) {
+            return pauses::is_resumed(status, pause::BLUE_GREEN_PAUSE);
+        }
+        let since = pauses::since(status, pause::BLUE_GREEN_PAUSE);
+        strategy.auto_promotion_seconds == 0
+            || since.is_some_and(|since| pauses::end(since, seconds(strategy.auto_promotion_seconds)) <= self.view.now)
+    }
+
+    /// What status says at the end of a pass.
+    fn blue_green_status(mut self) -> Verdict {
+        let view = self.view;
+        let old = &view.rollout.status;
+        let mut next = self.base();
+        next.stable_rs = old.stable_rs.clone();
+        if view.is_other_template() {
+            self.reset(&mut next);
+        }
+        if old.promote_full || self.is_rollback_within_window() {
+            self.pauses.clear();
+        }
+        let strategy = self.strategy();
+        // Services are read as this pass leaves them: what was switched is in effect once it is written.
+        next.blue_green.preview_selector = self.leads_to(strategy.map(|strategy| strategy.preview_service.as_str()));
+        next.blue_green.active_selector = self.leads_to(strategy.map(|strategy| strategy.active_service.as_str()));
+        if let Some(why) = self.blue_green_promotion(&next) {
+            self.promote(&mut next, why);
+        } else {
+            next.blue_green.scale_up_preview_check_point = self.preview_may_grow();
+        }
+        match view.set_of(&next.blue_green.active_selector) {
+            Some(active) => {
+                next.hpa_replicas = active.info.current;
+                next.selector = super::status::selector_text(active.object.at(&["spec", "selector"]));
+                next.available_replicas = active.info.available;
+                next.ready_replicas = active.info.ready;
+            }
+            None => {
+                next.hpa_replicas = view.sets.iter().map(|set| set.info.current).sum();
+                next.selector = super::status::selector_text(view.rollout.spec.selector.as_ref());
+                next.available_replicas = view.sets.iter().map(|set| set.info.available).sum();
+            }
+        }
+        self.persist(next)
+    }
+
+    /// The version that a Service leads to once this pass is done.
+    fn leads_to(&self, service: Option<&str>) -> String {
+        let label = crate::api::constants::label::POD_TEMPLATE_HASH;
+        let object = service.and_then(|name| self.target.services.get(name));
+        object.and_then(|object| object.str_at(&["spec", "selector", label])).unwrap_or_default().to_owned()
+    }
+
+    /// Why the new version becomes the stable one now, if it does.
+    fn blue_green_promotion(&self, next: &RolloutStatus) -> Option<&'static str> {
+        let view = self.view;
+        let strategy = self.strategy()?;
+        if view.stable.is_none() || next.blue_green.active_selector.is_empty() {
+            return Some("Initial deploy");
+        }
+        if next.blue_green.active_selector != next.current_pod_hash {
+            return None;
+        }
+        if view.rollout.status.promote_full {
+            return Some("Full promotion requested");
+        }
+        if let Some(why) = self.fast_rollback() {
+            return Some(why);
+        }
+        let waits = self.pauses.is_aborted(&view.rollout.status) || strategy.post_promotion_analysis.is_some();
+        (!waits).then_some("Completed blue-green update")
+    }
+
+    /// Whether the preview, which was kept small, may grow to full size for the switch.
+    fn preview_may_grow(&self) -> bool {
+        let Some(preview) = self.strategy().and_then(|strategy| strategy.preview_replica_count) else { return false };
+        if self.view.rollout.status.blue_green.scale_up_preview_check_point {
+            return true;
+        }
+        let has_analysis = self.strategy().is_some_and(|strategy| strategy.pre_promotion_analysis.is_some());
+        !has_analysis
+            && self.is_blue_green_pause_over()
+            && self.view.new_set().is_some_and(|new| new.info.available == preview)
+    }
+}
+
+fn seconds(count: i32) -> SignedDuration {
+    SignedDuration::from_secs(count.into())
+}

@@ -1,0 +1,209 @@
+//! A canary: a growing share of the new version, step by step.
+//!
+//! At most one step is taken in a pass. Never takes one while the pods it waits for are missing.
+
+use jiff::SignedDuration;
+
+use super::{
+    pass::Pass,
+    pauses,
+    replicas::{self, Sets},
+    restart::Restart,
+    sets::Scaled,
+    step::{self, Position},
+    target::Verdict,
+    view::{Set, View},
+};
+use crate::{
+    api::{
+        CanaryStep, RolloutPause, RolloutStatus,
+        constants::{message, pause, reason},
+    },
+    model::{names::StepText, parse, replica_set::ReplicaSet},
+};
+
+impl<'v> Pass<'v> {
+    /// One pass of a canary.
+    pub(super) fn canary(mut self) -> Verdict {
+        if is_new_attempt(self.view) {
+            return self.begin_canary();
+        }
+        if self.restart() == Restart::Evicted {
+            self.because("pods were evicted; their absence must show before anything else moves");
+            return self.close(None);
+        }
+        self.sync_metadata();
+        self.trim_history();
+        self.canary_services();
+        if self.canary_sets() == Scaled::No {
+            self.pause_step();
+        }
+        self.canary_status()
+    }
+
+    /// A new template, or new steps: everything of the last attempt is forgotten, nothing moves yet.
+    fn begin_canary(mut self) -> Verdict {
+        let view = self.view;
+        let mut next = self.canary_base();
+        self.reset(&mut next);
+        let steps = step_count(view);
+        if let Some(new) = view.new_set().filter(|_| steps > 0) {
+            if view.rollout.status.stable_rs == new.info.hash.as_str() {
+                self.say(reason::SKIP_STEPS, "Rollback to stable ReplicaSets");
+                next.current_step_index = Some(steps);
+            } else if self.is_rollback_within_window() && new.info.desired > 0 {
+                self.say(reason::SKIP_STEPS, "Rollback to active ReplicaSets within RollbackWindow");
+                next.current_step_index = Some(steps);
+            }
+        }
+        self.persist(next)
+    }
+
+    /// What status says of every canary.
+    fn canary_base(&self) -> RolloutStatus {
+        let view = self.view;
+        let mut next = self.base();
+        next.available_replicas = view.sets.iter().map(|set| set.info.available).sum();
+        next.hpa_replicas = view.sets.iter().map(|set| set.info.current).sum();
+        next.selector = super::status::selector_text(view.rollout.spec.selector.as_ref());
+        next.canary.stable_ping_pong = view.rollout.status.canary.stable_ping_pong.clone();
+        next.canary.step_plugin_statuses = view.rollout.status.canary.step_plugin_statuses.clone();
+        next.stable_rs = view.rollout.status.stable_rs.clone();
+        next.current_step_hash = view.step_hash.to_string();
+        next
+    }
+
+    /// Begins the pause of a pause step, or waits for its end.
+    fn pause_step(&mut self) {
+        let rollout = &self.view.rollout;
+        if rollout.spec.paused || rollout.status.promote_full {
+            return;
+        }
+        let Some(Position { step: Some(CanaryStep { pause: Some(pause), .. }), .. }) = step::position(rollout) else {
+            return;
+        };
+        match pauses::since(&rollout.status, pause::CANARY_PAUSE_STEP) {
+            None if !rollout.status.controller_pause => self.pauses.add(pause::CANARY_PAUSE_STEP),
+            None => {}
+            Some(since) => {
+                if let Some(length) = length(pause) {
+                    self.wake_at(pauses::end(since, length));
+                }
+            }
+        }
+    }
+
+    /// What status says at the end of a pass: promoted, aborted, or at which step.
+    fn canary_status(mut self) -> Verdict {
+        let view = self.view;
+        let mut next = self.canary_base();
+        let steps = step_count(view);
+        let mut index = step::position(&view.rollout).map(|position| position.index);
+        if view.rollout.status.promote_full || self.is_rollback_within_window() {
+            self.pauses.clear();
+            index = if steps > 0 { Some(steps) } else { index };
+        }
+        if let Some(why) = self.canary_promotion() {
+            self.promote(&mut next, &why);
+            return self.persist(next);
+        }
+        if self.pauses.is_aborted(&view.rollout.status) {
+            if steps > 0 {
+                let is_stable = next.stable_rs == next.current_pod_hash;
+                next.current_step_index = Some(if is_stable { steps } else { 0 });
+            }
+            return self.persist(next);
+        }
+        if let Some(step) = self.completed_step() {
+            let done = index.unwrap_or_default() + 1;
+            index = Some(done);
+            next.canary.current_step_analysis_run_status = None;
+            let number = usize::try_from(done).unwrap_or_default();
+            let count = usize::try_from(steps).unwrap_or_default();
+            self.say(reason::STEP_COMPLETED, message::step_completed(number, count, &StepText(step).to_string()));
+            self.pauses.remove(pause::CANARY_PAUSE_STEP);
+        }
+        next.current_step_index = index;
+        self.persist(next)
+    }
+
+    /// Why the new version becomes the stable one now, if it does.
+    fn canary_promotion(&self) -> Option<String> {
+        let view = self.view;
+        if view.stable.is_none() {
+            return Some("Initial deploy".into());
+        }
+        let new = view.new_set()?;
+        if self.pauses.is_aborted(&view.rollout.status) {
+            return None;
+        }
+        let threshold = view.rollout.spec.strategy.canary.as_ref()?.replica_progress_threshold.as_ref();
+        let is_there = new.info.available >= self.replicas()
+            || threshold.is_some() && replicas::is_ready(threshold, Some(&new.info), self.replicas());
+        if !is_there {
+            return None;
+        }
+        if view.rollout.status.promote_full {
+            return Some("Full promotion requested".into());
+        }
+        if let Some(why) = self.fast_rollback() {
+            return Some(why.into());
+        }
+        let steps = step_count(view);
+        let is_done = steps == 0 || step::position(&view.rollout).is_some_and(|position| position.index == steps);
+        is_done.then(|| format!("Completed all {steps} canary steps"))
+    }
+
+    /// The current step, if what it waits for has come.
+    fn completed_step(&mut self) -> Option<&'v CanaryStep> {
+        let view: &'v View = self.view;
+        let rollout = &view.rollout;
+        if rollout.spec.paused {
+            return None;
+        }
+        let step = step::position(rollout)?.step?;
+        let is_done = if let Some(pause) = &step.pause {
+            self.is_pause_over(pause)
+        } else if step.set_canary_scale.is_some() || step.set_weight.is_some() {
+            self.is_at_size()
+        } else if step.set_header_route.is_some() || step.set_mirror_route.is_some() {
+            true
+        } else {
+            self.because(format!("waits at a step that needs more than this version has: {}", StepText(step)));
+            false
+        };
+        is_done.then_some(step)
+    }
+
+    fn is_pause_over(&self, pause: &RolloutPause) -> bool {
+        let status = &self.view.rollout.status;
+        let elapsed = pauses::since(status, pause::CANARY_PAUSE_STEP)
+            .zip(length(pause))
+            .is_some_and(|(since, length)| pauses::end(since, length) <= self.view.now);
+        pauses::is_resumed(status, pause::CANARY_PAUSE_STEP) || elapsed
+    }
+
+    fn is_at_size(&self) -> bool {
+        let view = self.view;
+        let others: Vec<ReplicaSet> = view.others().map(|set| set.info.clone()).collect();
+        let info = |set: Option<&'v Set>| set.map(|set| &set.info);
+        let sets = Sets { new: info(view.new_set()), stable: info(view.stable_set()), others: &others };
+        replicas::is_canary_at_size(&view.rollout, &sets, self.next.canary.weights.as_ref())
+    }
+}
+
+/// Whether the template or the steps are not those that status is about.
+pub(super) fn is_new_attempt(view: &View) -> bool {
+    view.rollout.status.current_step_hash != view.step_hash.as_str() || view.is_other_template()
+}
+
+fn step_count(view: &View) -> i32 {
+    let steps = view.rollout.spec.strategy.canary.as_ref().map_or(0, |canary| canary.steps.len());
+    i32::try_from(steps).unwrap_or(i32::MAX)
+}
+
+/// How long a pause is; `None` until a person ends it.
+fn length(pause: &RolloutPause) -> Option<SignedDuration> {
+    let seconds = parse::pause_seconds(pause.duration.as_ref()?);
+    Some(SignedDuration::from_secs(seconds.into()))
+}

@@ -1,0 +1,238 @@
+//! The decision about a Rollout, from top to bottom.
+//!
+//! A pass does one thing at a time and then lets the world answer: it makes the ReplicaSet, or says that a pause began, or
+//! scales, or moves on. The order is that of Argo Rollouts, because people and tools watch the states in between.
+
+use super::{
+    pass::Pass,
+    target::Verdict,
+    view::{Set, View},
+};
+use crate::{
+    api::{
+        RolloutStatus, Time,
+        constants::{condition, message, reason},
+    },
+    model::{
+        conditions::{self, Truth},
+        health::{self, Health},
+        limits, template,
+    },
+};
+
+/// What a Rollout is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Situation {
+    /// It is on its way out, and its ReplicaSets go with it.
+    Leaving,
+    /// Its specification cannot be acted upon.
+    Invalid(String),
+    /// The name of its next ReplicaSet is taken by another template's.
+    NameTaken,
+    /// There is no ReplicaSet of its template.
+    NewTemplate,
+    /// It does not say how many pods; an autoscaler needs a number there.
+    Unsized,
+    /// It asks for what this version of the engine cannot do.
+    Unsupported(String),
+    /// A pause began or ended, or an abort ended, and no condition says so yet.
+    Unsaid,
+    /// Its size changed.
+    Scaling,
+    /// Nothing stands in the way of its strategy.
+    Moving,
+}
+
+impl Situation {
+    /// What the Rollout is in: the first that applies.
+    pub fn of(view: &View) -> Situation {
+        let rollout = &view.rollout;
+        if rollout.metadata.deletion_timestamp.is_some() {
+            return Situation::Leaving;
+        }
+        if let Some(problem) = &view.invalid {
+            return Situation::Invalid(problem.clone());
+        }
+        if view.new.is_none() {
+            return if view.name_is_taken { Situation::NameTaken } else { Situation::NewTemplate };
+        }
+        if rollout.spec.replicas.is_none() {
+            return Situation::Unsized;
+        }
+        if let Some(what) = unsupported(view) {
+            return Situation::Unsupported(what);
+        }
+        if !unsaid(view).is_empty() {
+            return Situation::Unsaid;
+        }
+        let is_outdated = |set: &Set| {
+            set.info.desired > 0 && set.info.noted_replicas().is_some_and(|noted| noted != limits::replicas(rollout))
+        };
+        let is_scaling = view.new_set().is_some_and(is_outdated) || view.stable_set().is_some_and(is_outdated);
+        if is_scaling { Situation::Scaling } else { Situation::Moving }
+    }
+}
+
+/// Decides what should be, from what was seen.
+pub fn decide(view: &View) -> Verdict {
+    let mut pass = Pass::new(view);
+    let situation = Situation::of(view);
+    if !matches!(situation, Situation::Leaving) {
+        pass.claim();
+    }
+    match situation {
+        Situation::Leaving => {
+            pass.because("the rollout is being deleted");
+            pass.close(None)
+        }
+        Situation::Invalid(problem) => pass.invalid(&problem),
+        Situation::NameTaken => {
+            let mut status = view.rollout.status.clone();
+            status.collision_count = Some(template::next_collision(status.collision_count));
+            pass.because("another template has this hash; the next one counts the collision in");
+            pass.close(Some(status))
+        }
+        Situation::NewTemplate => pass.new_template(),
+        Situation::Unsized => {
+            pass.target.rollout.set_at(&["spec", "replicas"], limits::replicas(&view.rollout));
+            pass.close(None)
+        }
+        Situation::Unsupported(what) => {
+            pass.because(what);
+            pass.close(None)
+        }
+        Situation::Unsaid => pass.say_pauses(),
+        Situation::Scaling => pass.scale_only(),
+        Situation::Moving => pass.advance(),
+    }
+}
+
+impl Pass<'_> {
+    /// Keeps serving, changes nothing, names every problem.
+    fn invalid(mut self, problem: &str) -> Verdict {
+        let rollout = &self.view.rollout;
+        let text = message::invalid_spec(&rollout.metadata.name, problem);
+        let mut status = rollout.status.clone();
+        if conditions::find(&status.conditions, condition::INVALID_SPEC).is_some_and(|old| old.message != text) {
+            conditions::remove(&mut status.conditions, condition::INVALID_SPEC);
+        }
+        let invalid = conditions::new(condition::INVALID_SPEC, Truth::True, reason::INVALID_SPEC, text, self.now());
+        conditions::set(&mut status.conditions, invalid);
+        self.because(format!("the specification is invalid: {problem}"));
+        self.observe(&mut status);
+        self.close(Some(status))
+    }
+
+    /// A template that has no ReplicaSet gets one, without pods.
+    fn new_template(mut self) -> Verdict {
+        let view = self.view;
+        self.create_set();
+        let name = crate::model::names::replica_set(&view.rollout.metadata.name, &view.hash);
+        let mut status = view.rollout.status.clone();
+        let made = conditions::new(
+            condition::PROGRESSING,
+            Truth::True,
+            reason::NEW_REPLICA_SET,
+            message::new_replica_set(&name),
+            self.now(),
+        );
+        conditions::set(&mut status.conditions, made);
+        self.close(Some(status))
+    }
+
+    /// Conditions say what people did, before anything follows from it.
+    fn say_pauses(self) -> Verdict {
+        let mut status = self.view.rollout.status.clone();
+        for (kind, holds, reason, message) in unsaid(self.view) {
+            conditions::set(&mut status.conditions, conditions::new(kind, holds, reason, message, self.now()));
+        }
+        if status.observed_generation == self.view.rollout.metadata.generation.to_string() {
+            self.observe(&mut status);
+        } else {
+            // What else the new specification changes is for the next pass to say.
+            let health = Health::of(&self.view.rollout.spec, &status);
+            (status.phase, status.message) = (health.phase_word().to_owned(), health.to_string());
+        }
+        self.close(Some(status))
+    }
+
+    /// Sizes follow the Rollout's before anything else does.
+    fn scale_only(mut self) -> Verdict {
+        let view = self.view;
+        self.sync_revision();
+        let mut status = view.rollout.status.clone();
+        let total = |count: fn(&Set) -> i32| view.sets.iter().map(count).sum();
+        let active = if view.rollout.spec.strategy.blue_green.is_some() {
+            self.blue_green_sets();
+            view.set_of(&status.blue_green.active_selector)
+        } else {
+            self.canary_sets();
+            None
+        };
+        status.hpa_replicas = active.map_or_else(|| total(|set| set.info.current), |set| set.info.current);
+        status.available_replicas = active.map_or_else(|| total(|set| set.info.available), |set| set.info.available);
+        self.persist(status)
+    }
+
+    /// The strategy has its turn.
+    fn advance(mut self) -> Verdict {
+        self.sync_revision();
+        let status = &self.view.rollout.status;
+        if health::is_fully_promoted(status) && status.abort {
+            self.because("an abort of what is fully promoted means nothing");
+            self.pauses.end_abort();
+        }
+        if self.view.rollout.spec.strategy.blue_green.is_some() { self.blue_green() } else { self.canary() }
+    }
+
+    /// Status is about this generation, and its phase and duration follow from the rest of it.
+    fn observe(&self, status: &mut RolloutStatus) {
+        let rollout = &self.view.rollout;
+        status.observed_generation = rollout.metadata.generation.to_string();
+        let health = Health::of(&rollout.spec, status);
+        (status.phase, status.message) = (health.phase_word().to_owned(), health.to_string());
+        status.duration = self.duration(status);
+    }
+
+    /// The time, as status notes it.
+    pub(super) fn now(&self) -> Time {
+        Time::from(self.view.now)
+    }
+}
+
+/// What conditions should say about pauses and the abort, and do not.
+fn unsaid(view: &View) -> Vec<(&'static str, Truth, &'static str, &'static str)> {
+    let rollout = &view.rollout;
+    let status = &rollout.status;
+    let progressing = conditions::find(&status.conditions, condition::PROGRESSING);
+    let has_reason = |reason: &str| progressing.is_some_and(|condition| condition.reason == reason);
+    let is_paused = !status.pause_conditions.is_empty() || rollout.spec.paused;
+    let is_aborted = has_reason(reason::ROLLOUT_ABORTED);
+    let mut unsaid = Vec::new();
+    if is_paused != has_reason(reason::ROLLOUT_PAUSED) && !is_aborted && !conditions::is_completed(status) {
+        let (reason, message) = if is_paused {
+            (reason::ROLLOUT_PAUSED, message::PAUSED)
+        } else {
+            (reason::ROLLOUT_RESUMED, message::RESUMED)
+        };
+        unsaid.push((condition::PROGRESSING, Truth::Unknown, reason, message));
+    }
+    if !status.abort && is_aborted {
+        unsaid.push((condition::PROGRESSING, Truth::Unknown, reason::ROLLOUT_RETRY, message::RETRY));
+    }
+    let paused = conditions::find(&status.conditions, condition::PAUSED);
+    let is_said = paused.is_some_and(|condition| condition.status == Truth::True.as_str());
+    if is_paused != is_said && !is_aborted {
+        unsaid.push((condition::PAUSED, Truth::from(is_paused), reason::ROLLOUT_PAUSED, message::PAUSED));
+    }
+    unsaid
+}
+
+/// What this version of the engine cannot do. It keeps the world as it is rather than doing half of it.
+fn unsupported(view: &View) -> Option<String> {
+    let canary = view.rollout.spec.strategy.canary.as_ref()?;
+    if canary.traffic_routing.is_some() {
+        return Some("waits: traffic routing is not part of this version yet".into());
+    }
+    canary.ping_pong.is_some().then(|| "waits: ping-pong services need traffic routing".into())
+}

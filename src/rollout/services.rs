@@ -1,0 +1,152 @@
+//! The Services of a Rollout: which version each should lead to, and when that may change.
+//!
+//! A Service is moved by the hash in its selector. Never moves one to a version without an available pod, except the
+//! preview, which may show nothing for a while.
+
+use std::collections::BTreeMap;
+
+use super::{pass::Pass, replicas, view::Service, view::Set};
+use crate::{
+    api::{
+        Rollout,
+        constants::{annotation, label, message, pause, reason},
+    },
+    kubernetes::{status::FieldError, value::Text},
+    model::{
+        limits,
+        problem::Words,
+        references::{self, References, ServiceRole},
+    },
+};
+
+/// The Services that a Rollout names, with what they are for, in the order in which they are looked at.
+pub fn named(rollout: &Rollout) -> Vec<(ServiceRole, &str)> {
+    let strategy = &rollout.spec.strategy;
+    let mut named = Vec::new();
+    if let Some(strategy) = &strategy.blue_green {
+        named.push((ServiceRole::Active, strategy.active_service.as_str()));
+        named.push((ServiceRole::Preview, strategy.preview_service.as_str()));
+    } else if let Some(strategy) = &strategy.canary {
+        named.push((ServiceRole::Stable, strategy.stable_service.as_str()));
+        named.push((ServiceRole::Canary, strategy.canary_service.as_str()));
+        if let Some(services) = &strategy.ping_pong {
+            named.push((ServiceRole::Ping, services.ping_service.as_str()));
+            named.push((ServiceRole::Pong, services.pong_service.as_str()));
+        }
+    }
+    named.retain(|(_, name)| !name.is_empty());
+    named
+}
+
+/// What is wrong with the Services that a Rollout names, in the words of Argo Rollouts, which stops at a missing one.
+pub(super) fn problems(rollout: &Rollout, services: &BTreeMap<Text, Service>) -> Vec<String> {
+    let mut found = References::default();
+    for (role, name) in named(rollout) {
+        match services.get(name) {
+            Some(service) => found.services.push((role, service.object.clone())),
+            None => {
+                let what = format!("service \"{name}\" not found");
+                return vec![Words::Field(FieldError::invalid(role.field(), name, what)).to_string()];
+            }
+        }
+    }
+    references::check(rollout, &found).argo.iter().map(Words::to_string).collect()
+}
+
+impl Pass<'_> {
+    /// Leads the Service to the version, and takes it over if nobody has.
+    fn switch(&mut self, name: &str, hash: &str) {
+        let view = self.view;
+        let Some(service) = view.services.get(name) else { return };
+        if service.managed && service.hash == hash {
+            return;
+        }
+        let Some(wanted) = self.target.services.get_mut(name) else { return };
+        wanted.set_at(&["spec", "selector", label::POD_TEMPLATE_HASH], hash);
+        if !service.managed {
+            wanted.set_at(&["metadata", "annotations", annotation::MANAGED_BY], view.rollout.metadata.name.as_str());
+        }
+        self.say(reason::SWITCH_SERVICE, message::switched_service(name, &service.hash, hash));
+    }
+
+    /// Leads a canary's Service to a version once that can carry it: all of it when the Service is new to us and may have
+    /// users already, at least one pod otherwise.
+    fn ensure(&mut self, name: &str, set: Option<&Set>) {
+        let view = self.view;
+        let (Some(set), Some(service)) = (set, view.services.get(name)) else { return };
+        if service.hash == set.info.hash {
+            return;
+        }
+        if !service.managed && !set.info.is_available() {
+            return self.because(format!("service {name} waits until all of {} is available", set.info.name));
+        }
+        if !set.info.is_partially_available() {
+            return self.because(format!("service {name} waits until a pod of {} is available", set.info.name));
+        }
+        self.switch(name, &set.info.hash);
+    }
+
+    /// The Services of a canary.
+    pub(super) fn canary_services(&mut self) {
+        let view = self.view;
+        let Some(strategy) = &view.rollout.spec.strategy.canary else { return };
+        self.ensure(&strategy.stable_service, view.stable_set());
+        let aborted = self.pauses.is_aborted(&view.rollout.status);
+        let canary = if aborted && strategy.traffic_routing.is_none() { view.stable_set() } else { view.new_set() };
+        self.ensure(&strategy.canary_service, canary);
+    }
+
+    /// The preview Service of blue-green: always the version that the specification asks for.
+    pub(super) fn preview_service(&mut self) {
+        let view = self.view;
+        let preview = view.rollout.spec.strategy.blue_green.as_ref().map(|strategy| strategy.preview_service.as_str());
+        let (Some(preview), Some(new)) = (preview, view.new_set()) else { return };
+        if !preview.is_empty() && !self.is_halted() {
+            self.switch(preview, &new.info.hash);
+        }
+    }
+
+    /// The active Service of blue-green: to the new version once it can carry everything and nothing holds it back, back
+    /// to the stable one after an abort.
+    pub(super) fn active_service(&mut self) {
+        let view = self.view;
+        let Some(strategy) = &view.rollout.spec.strategy.blue_green else { return };
+        let (Some(new), Some(active)) = (view.new_set(), view.services.get(strategy.active_service.as_str())) else {
+            return;
+        };
+        if self.is_halted() {
+            return;
+        }
+        let is_ready = replicas::is_blue_green_ready(&view.rollout, &new.info, self.active_info())
+            && new.info.is_saturated(limits::replicas(&view.rollout));
+        if !is_ready {
+            return self.because(format!("the active service waits until all of {} is available", new.info.name));
+        }
+        let status = &view.rollout.status;
+        let may_switch = self.is_fast_tracked(active)
+            || self.is_blue_green_pause_over() && strategy.pre_promotion_analysis.is_none();
+        let hash = if status.abort {
+            Text::from(status.stable_rs.as_str())
+        } else if may_switch {
+            new.info.hash.clone()
+        } else {
+            active.hash.clone()
+        };
+        self.switch(&strategy.active_service, &hash);
+    }
+
+    /// Whether there is nothing to pause for: a fast rollback, a full promotion, or a Service that leads there already.
+    pub(super) fn is_fast_tracked(&self, active: &Service) -> bool {
+        let new = self.view.new_set().map(|new| &new.info.hash);
+        self.is_fast_rollback()
+            || self.view.rollout.status.promote_full
+            || active.hash.is_empty()
+            || Some(&active.hash) == new
+    }
+
+    /// Whether every movement of pods and Services stands still: a person said so, or an analysis did not know.
+    pub(super) fn is_halted(&self) -> bool {
+        let rollout = &self.view.rollout;
+        rollout.spec.paused || super::pauses::since(&rollout.status, pause::INCONCLUSIVE_ANALYSIS).is_some()
+    }
+}

@@ -1,0 +1,528 @@
+//! Moving pods: how many each ReplicaSet has, when old ones go, what they carry.
+//!
+//! Growing comes before shrinking, and each pass scales in one direction at most: what is decided next is decided on what
+//! the scaling came to. Never scales a ReplicaSet that is not the Rollout's.
+
+use jiff::Timestamp;
+
+use super::{
+    pass::Pass,
+    replicas::{self, Sets},
+    view::{self, Set},
+};
+use crate::{
+    api::{
+        PodTemplateMetadata,
+        constants::{annotation, message, pause, reason},
+    },
+    kubernetes::{
+        clock::rfc3339,
+        object,
+        value::{Text, Value},
+    },
+    model::{
+        ephemeral, health,
+        limits::{self, AbortDelay},
+        replica_set::ReplicaSet,
+        revision,
+    },
+    value,
+};
+
+/// Whether something was scaled, so that the rest waits for what it comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scaled {
+    Yes,
+    No,
+}
+
+impl Pass<'_> {
+    pub(super) fn replicas(&self) -> i32 {
+        limits::replicas(&self.view.rollout)
+    }
+
+    /// The version that the active Service was last seen to lead to.
+    pub(super) fn active_info(&self) -> Option<&ReplicaSet> {
+        let hash = &self.view.rollout.status.blue_green.active_selector;
+        self.view.set_of(hash).map(|set| &set.info)
+    }
+
+    fn wanted(&mut self, set: &Set) -> &mut Value {
+        self.target.sets.entry(set.info.name.clone()).or_insert_with(|| set.object.clone())
+    }
+
+    /// Gives a ReplicaSet this size, and notes the Rollout's on it.
+    fn scale(&mut self, set: &Set, size: i32) -> Scaled {
+        let replicas = self.replicas();
+        let info = &set.info;
+        // The new version may be the stable one, and have been scaled as that.
+        let before = self.wanted(set).int_at(&["spec", "replicas"]).and_then(|size| i32::try_from(size).ok());
+        let before = before.unwrap_or(info.desired);
+        if before == size && !info.notes_are_outdated(replicas) {
+            return Scaled::No;
+        }
+        let keeps_deadline = self.delays_scale_down();
+        let wanted = self.wanted(set);
+        wanted.set_at(&["spec", "replicas"], size);
+        wanted.set_at(&["metadata", "annotations", annotation::DESIRED_REPLICAS], replicas.to_string());
+        if size == 0 && !keeps_deadline {
+            wanted.remove_at(&["metadata", "annotations", annotation::SCALE_DOWN_DEADLINE]);
+        }
+        if before == size {
+            return Scaled::No;
+        }
+        let direction = if before < size { "up" } else { "down" };
+        let told = message::scaled(direction, &info.name, set.revision(), before, size);
+        self.say(reason::SCALING_REPLICA_SET, told);
+        Scaled::Yes
+    }
+
+    fn set_deadline(&mut self, set: &Set, deadline: Timestamp) {
+        self.wanted(set).set_at(&["metadata", "annotations", annotation::SCALE_DOWN_DEADLINE], rfc3339(deadline));
+        self.wake_at(deadline);
+    }
+
+    /// A version with a role again has no deadline.
+    fn remove_deadlines(&mut self) {
+        let view = self.view;
+        let new = view.new_set().filter(|_| !self.delays_scale_down());
+        for set in new.into_iter().chain(view.other_stable()) {
+            if set.info.has_scale_down_deadline() {
+                self.wanted(set).remove_at(&["metadata", "annotations", annotation::SCALE_DOWN_DEADLINE]);
+            }
+        }
+    }
+
+    /// Whether the new version stays up for a while after an abort.
+    fn delays_scale_down(&self) -> bool {
+        let rollout = &self.view.rollout;
+        let canary = rollout.spec.strategy.canary.as_ref();
+        let delay = limits::abort_scale_down_delay(rollout);
+        self.pauses.is_aborted(&rollout.status)
+            && self.view.stable.is_some()
+            && canary.is_none_or(|canary| canary.traffic_routing.is_some())
+            && delay != AbortDelay::Never
+            && (delay.is_explicit() || !canary.is_some_and(|canary| canary.dynamic_stable_scale))
+    }
+
+    /// The ReplicaSets of a canary: stable, then new, then the others; as soon as one was scaled, the rest waits.
+    pub(super) fn canary_sets(&mut self) -> Scaled {
+        if self.is_halted() {
+            self.because("pods stay as they are while paused");
+            return Scaled::No;
+        }
+        self.remove_deadlines();
+        let view = self.view;
+        let others: Vec<ReplicaSet> = view.others().map(|set| set.info.clone()).collect();
+        let sets = Sets {
+            new: view.new_set().map(|set| &set.info),
+            stable: view.stable_set().map(|set| &set.info),
+            others: &others,
+        };
+        // Pods of the stable version follow the traffic that is in effect, not the one that is being set.
+        let stable_size = replicas::canary(&view.rollout, &sets, view.rollout.status.canary.weights.as_ref()).stable;
+        if let Some(stable) = view.other_stable()
+            && self.scale(stable, stable_size) == Scaled::Yes
+        {
+            return Scaled::Yes;
+        }
+        let new_size = replicas::canary(&view.rollout, &sets, self.next.canary.weights.as_ref()).new;
+        if self.new_set(new_size) == Scaled::Yes {
+            return Scaled::Yes;
+        }
+        self.old_canary_sets()
+    }
+
+    /// The ReplicaSets of blue-green: stable, new, the others, and the history.
+    pub(super) fn blue_green_sets(&mut self) {
+        self.remove_deadlines();
+        let view = self.view;
+        if let Some(stable) = view.stable_set() {
+            let size = self.replicas();
+            self.scale(stable, size);
+        }
+        if let Some(new) = view.new_set() {
+            let size = replicas::blue_green_new(&view.rollout, &new.info, self.active_info());
+            self.new_set(size);
+        }
+        self.old_blue_green_sets();
+        self.trim_history();
+    }
+
+    /// The new version: of this size, unless it stays up for a while after an abort.
+    fn new_set(&mut self, size: i32) -> Scaled {
+        let view = self.view;
+        let Some(new) = view.new_set() else { return Scaled::No };
+        let size = match self.delays_scale_down().then(|| self.after_abort(new)) {
+            None | Some(Hold::Unreadable) => size,
+            Some(Hold::Over) => 0,
+            Some(Hold::Stay) => {
+                self.scale(new, new.info.desired);
+                return Scaled::No;
+            }
+        };
+        let scaled = self.scale(new, size);
+        self.scale_workload(new, size);
+        scaled
+    }
+
+    /// What holds the new version up after an abort: its deadline, which is set once the stable version can carry
+    /// everything.
+    fn after_abort(&mut self, new: &Set) -> Hold {
+        let view = self.view;
+        if new.info.has_scale_down_deadline() {
+            return match new.info.time_to_scale_down(view.now) {
+                Ok(Some(left)) => {
+                    self.wake_at(view.now.saturating_add(left).unwrap_or(Timestamp::MAX));
+                    Hold::Stay
+                }
+                Ok(None) => Hold::Over,
+                Err(_) => Hold::Unreadable,
+            };
+        }
+        let AbortDelay::After { delay, .. } = limits::abort_scale_down_delay(&view.rollout) else {
+            return Hold::Unreadable;
+        };
+        if view.stable_set().is_some_and(|stable| stable.info.available >= self.replicas()) {
+            self.set_deadline(new, view.now.saturating_add(delay).unwrap_or(Timestamp::MAX));
+        }
+        Hold::Stay
+    }
+
+    /// Old versions of a canary without a router: their unhealthy pods first, then as many as can be spared, newest
+    /// version first.
+    fn old_canary_sets(&mut self) -> Scaled {
+        let view = self.view;
+        let mut old: Vec<(&Set, i32)> = view.others().filter(|set| set.info.desired > 0).map(|set| (set, 0)).collect();
+        // More available than wanted: its controller is about to remove pods, so numbers cannot be trusted.
+        if old.iter().any(|(set, _)| set.info.available > set.info.desired) {
+            return Scaled::No;
+        }
+        let mut scaled = Scaled::No;
+        for (set, size) in &mut old {
+            *size = set.info.available;
+            if self.scale(set, *size) == Scaled::Yes {
+                scaled = Scaled::Yes;
+            }
+        }
+        let available: i64 = view.sets.iter().map(|set| i64::from(set.info.available)).sum();
+        let least = i64::from(self.replicas()) - i64::from(limits::max_unavailable(&view.rollout));
+        let mut spare = available - least;
+        old.sort_by_key(|(set, _)| std::cmp::Reverse(set.revision()));
+        for (set, size) in old {
+            if spare <= 0 {
+                break;
+            }
+            let fewer = i32::try_from(i64::from(size) - spare).unwrap_or_default().max(0);
+            if fewer < size && self.scale(set, fewer) == Scaled::Yes {
+                spare -= i64::from(size - fewer);
+                scaled = Scaled::Yes;
+            }
+        }
+        scaled
+    }
+
+    /// Old versions of blue-green: each stays for its delay, as far as the limit lets it.
+    fn old_blue_green_sets(&mut self) {
+        let view = self.view;
+        let Some(strategy) = &view.rollout.spec.strategy.blue_green else { return };
+        if super::pauses::since(&view.rollout.status, pause::INCONCLUSIVE_ANALYSIS).is_some() {
+            return;
+        }
+        if strategy.post_promotion_analysis.is_some()
+            && strategy.scale_down_delay_seconds.is_none()
+            && !health::is_fully_promoted(&view.rollout.status)
+        {
+            return self.because("old pods stay until the analysis after the switch has succeeded");
+        }
+        let mut old: Vec<&Set> = view.others().filter(|set| set.info.desired > 0).collect();
+        old.sort_by_key(|set| std::cmp::Reverse(set.revision()));
+        let mut delayed = 0;
+        for set in old {
+            if self.is_referenced(set) {
+                self.because(format!("{} stays: it is still referred to", set.info.name));
+                continue;
+            }
+            let size = self.size_in_delay(set, &mut delayed);
+            if size != set.info.desired {
+                self.scale(set, size);
+            }
+        }
+    }
+
+    /// The size of an old version: what it has until its deadline, then none. `delayed` counts those that wait.
+    fn size_in_delay(&mut self, set: &Set, delayed: &mut i32) -> i32 {
+        let view = self.view;
+        let strategy = &view.rollout.spec.strategy;
+        let limit = match (&strategy.blue_green, &strategy.canary) {
+            (Some(strategy), _) => strategy.scale_down_delay_revision_limit,
+            (None, Some(strategy)) => strategy.scale_down_delay_revision_limit,
+            (None, None) => None,
+        };
+        let limit = limit.unwrap_or(i32::MAX);
+        if set.info.has_scale_down_deadline() {
+            *delayed += 1;
+            return match set.info.time_to_scale_down(view.now) {
+                Ok(Some(left)) if *delayed <= limit => {
+                    self.wake_at(view.now.saturating_add(left).unwrap_or(Timestamp::MAX));
+                    self.replicas()
+                }
+                Ok(_) | Err(_) => 0,
+            };
+        }
+        let delay = limits::scale_down_delay(&view.rollout);
+        // Argo Rollouts leaves old pods up for ever when the delay is 0; the documentation promises "at once".
+        if *delayed >= limit || !delay.is_positive() {
+            return 0;
+        }
+        *delayed += 1;
+        self.set_deadline(set, view.now.saturating_add(delay).unwrap_or(Timestamp::MAX));
+        set.info.desired
+    }
+
+    /// Whether status or a Service still leads to this version.
+    fn is_referenced(&self, set: &Set) -> bool {
+        let status = &self.view.rollout.status;
+        let weights = status.canary.weights.as_ref();
+        let recorded = [
+            Some(&status.stable_rs),
+            Some(&status.current_pod_hash),
+            Some(&status.blue_green.active_selector),
+            Some(&status.blue_green.preview_selector),
+            weights.map(|weights| &weights.canary.pod_template_hash),
+            weights.map(|weights| &weights.stable.pod_template_hash),
+        ];
+        let hash = set.info.hash.as_str();
+        !hash.is_empty()
+            && (recorded.into_iter().flatten().any(|recorded| recorded == hash)
+                || self.view.services.values().any(|service| service.hash == hash))
+    }
+
+    /// Deletes the oldest ReplicaSets beyond the limit, if they have no pods.
+    pub(super) fn trim_history(&mut self) {
+        let view = self.view;
+        let limit = view.rollout.spec.revision_history_limit.unwrap_or(10);
+        let alive: Vec<&Set> = view.others().filter(|set| !set.info.deleting).collect();
+        let surplus = alive.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
+        let is_empty = |set: &&&Set| set.info.current == 0 && set.info.desired == 0 && set.is_observed();
+        for set in alive.iter().take(surplus).filter(is_empty) {
+            self.target.sets.remove(&set.info.name);
+            self.because(format!("{} is beyond the history limit of {limit}", set.info.name));
+        }
+    }
+
+    /// The ReplicaSet of the version that the specification asks for, which does not exist yet.
+    pub(super) fn create_set(&mut self) {
+        let view = self.view;
+        let rollout = &view.rollout;
+        let name = crate::model::names::replica_set(&rollout.metadata.name, &view.hash);
+        let older: Vec<_> = view.sets.iter().map(annotations).collect();
+        let revision = (revision::highest(&older) + 1).to_string();
+        let mut notes = revision::Annotations::new();
+        revision::update(&mut notes, &rollout.metadata.annotations, &revision, Some(self.replicas()));
+        let template = view::template_of_new_set(rollout, &view.hash);
+        let mut selector = rollout.spec.selector.clone().unwrap_or_else(Value::object);
+        let label = crate::api::constants::label::POD_TEMPLATE_HASH;
+        selector.set_at(&["matchLabels", label], view.hash.as_str());
+        let mut set = value!({
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {
+                "name": name.as_str(),
+                "namespace": rollout.metadata.namespace.as_str(),
+                "ownerReferences": [owner(rollout)],
+            },
+            "spec": {"replicas": 0},
+        });
+        if let Some(labels) = template.at(&["metadata", "labels"]) {
+            set.set_at(&["metadata", "labels"], labels.clone());
+        }
+        for (key, text) in &notes {
+            set.set_at(&["metadata", "annotations", key], text.as_str());
+        }
+        if rollout.spec.min_ready_seconds != 0 {
+            set.set_at(&["spec", "minReadySeconds"], rollout.spec.min_ready_seconds);
+        }
+        set.set_at(&["spec", "selector"], selector);
+        set.set_at(&["spec", "template"], template);
+        let role = if view.stable.is_some() { Role::New } else { Role::Stable };
+        let set = ephemeral::sync(&set, self.metadata_of(role)).unwrap_or(set);
+        self.target.sets.insert(Text::from(name.as_str()), set);
+        self.set_revision(&revision);
+        let number = revision.parse().unwrap_or_default();
+        self.say(reason::NEW_REPLICA_SET, message::created_replica_set(&name, number));
+    }
+
+    /// Notes the revision on the Rollout.
+    fn set_revision(&mut self, revision: &str) {
+        let path = ["metadata", "annotations", annotation::REVISION];
+        if self.target.rollout.str_at(&path) != Some(revision) {
+            self.target.rollout.set_at(&path, revision);
+            self.say(reason::ROLLOUT_UPDATED, message::rollout_updated(revision));
+        }
+    }
+
+    /// Brings the new ReplicaSet's notes, and the Rollout's revision, up to date.
+    pub(super) fn sync_revision(&mut self) {
+        let view = self.view;
+        let Some(new) = view.new_set() else { return };
+        let older: Vec<_> = view.sets.iter().filter(|set| set.info.name != new.info.name).map(annotations).collect();
+        let wanted = (revision::highest(&older) + 1).to_string();
+        let mut notes = annotations(new);
+        let rollout = &view.rollout;
+        let changed = revision::update(&mut notes, &rollout.metadata.annotations, &wanted, None);
+        let min_ready = i64::from(rollout.spec.min_ready_seconds);
+        let ready_differs = new.object.int_at(&["spec", "minReadySeconds"]).unwrap_or_default() != min_ready;
+        if changed == revision::Update::Changed || ready_differs || view::affinity_is_outdated(view, new) {
+            let affinity = view::wanted_affinity(rollout, &new.info.hash);
+            let set = self.wanted(new);
+            for (key, text) in &notes {
+                set.set_at(&["metadata", "annotations", key], text.as_str());
+            }
+            if ready_differs {
+                set.set_at(&["spec", "minReadySeconds"], min_ready);
+            }
+            set.remove_at(&["spec", "template", "spec", "affinity"]);
+            if let Some(affinity) = affinity {
+                set.set_at(&["spec", "template", "spec", "affinity"], affinity);
+            }
+        }
+        if let Some(number) = notes.get(annotation::REVISION) {
+            self.set_revision(&number.clone());
+        }
+    }
+
+    /// Labels and annotations that come and go with a role: on ReplicaSets, and on the pods that run.
+    pub(super) fn sync_metadata(&mut self) {
+        let view = self.view;
+        if !view::dresses(&view.rollout) {
+            return;
+        }
+        let is_promoted = view.rollout.status.stable_rs.is_empty()
+            || view.new_set().is_some_and(|new| new.info.hash.as_str() == view.rollout.status.stable_rs);
+        for (index, set) in view.sets.iter().enumerate() {
+            let role = match (Some(index) == view.new, Some(index) == view.stable) {
+                (true, _) if is_promoted => Role::Stable,
+                (true, _) => Role::New,
+                (false, true) => Role::Stable,
+                (false, false) => Role::None,
+            };
+            let before = ephemeral::remembered(&set.object);
+            let wanted = self.metadata_of(role).cloned();
+            let current = self.target.sets.get(&set.info.name).cloned().unwrap_or_else(|| set.object.clone());
+            if let Some(changed) = ephemeral::sync(&current, wanted.as_ref()) {
+                self.target.sets.insert(set.info.name.clone(), changed);
+            }
+            if set.info.desired > 0 {
+                self.dress_pods(set, before.as_ref(), wanted.as_ref());
+            }
+        }
+    }
+
+    fn dress_pods(&mut self, set: &Set, before: Option<&PodTemplateMetadata>, wanted: Option<&PodTemplateMetadata>) {
+        let uid = set.object.str_at(&["metadata", "uid"]).unwrap_or_default();
+        for pod in self.target.pods.values_mut() {
+            if object::controller(pod).as_deref() != Some(uid) {
+                continue;
+            }
+            let metadata = pod.get("metadata").cloned().unwrap_or_default();
+            if let Some(metadata) = ephemeral::sync_metadata(&metadata, before, wanted) {
+                pod.set_at(&["metadata"], metadata);
+            }
+        }
+    }
+
+    fn metadata_of(&self, role: Role) -> Option<&PodTemplateMetadata> {
+        let strategy = &self.view.rollout.spec.strategy;
+        let (new, stable) = match (&strategy.canary, &strategy.blue_green) {
+            (Some(canary), _) => (canary.canary_metadata.as_ref(), canary.stable_metadata.as_ref()),
+            (None, Some(strategy)) => (strategy.preview_metadata.as_ref(), strategy.active_metadata.as_ref()),
+            (None, None) => (None, None),
+        };
+        match role {
+            Role::New => new,
+            Role::Stable => stable,
+            Role::None => None,
+        }
+    }
+
+    /// Adopts ReplicaSets that nobody controls and its selector matches, and lets go of those it does not.
+    pub(super) fn claim(&mut self) {
+        let view = self.view;
+        let name =
+            |object: &Value| object.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
+        for orphan in &view.orphans {
+            let mut adopted = orphan.clone();
+            let owners = orphan.list_at(&["metadata", "ownerReferences"]).iter().cloned().chain([owner(&view.rollout)]);
+            adopted.set_at(&["metadata", "ownerReferences"], Value::list(owners));
+            self.target.sets.insert(name(orphan), adopted);
+        }
+        for stranger in &view.strangers {
+            let mut released = stranger.clone();
+            let is_ours = |owner: &&Value| owner.str_at(&["uid"]) == Some(view.rollout.metadata.uid.as_str());
+            let owners = stranger.list_at(&["metadata", "ownerReferences"]).iter().filter(|owner| !is_ours(owner));
+            released.set_at(&["metadata", "ownerReferences"], Value::list(owners.cloned()));
+            self.target.sets.insert(name(stranger), released);
+        }
+    }
+
+    /// Takes the pods of the referenced workload down as the Rollout's come up.
+    fn scale_workload(&mut self, new: &Set, size: i32) {
+        let rollout = &self.view.rollout;
+        let status = &rollout.status;
+        let progressively =
+            rollout.spec.workload_ref.as_ref().is_some_and(|workload| workload.scale_down == "progressively");
+        if new.revision() != 1 || !progressively {
+            return;
+        }
+        if status.phase == crate::api::constants::phase::HEALTHY {
+            self.workload_to(0);
+        } else if status.ready_replicas > 0 || new.info.desired > size {
+            self.workload_to(self.replicas() - status.ready_replicas);
+        }
+    }
+
+    /// Gives the referenced Deployment this size.
+    pub(super) fn workload_to(&mut self, size: i32) {
+        let size = i64::from(size.max(0));
+        let Some(workload) = &mut self.target.workload else { return };
+        let is_deployment = workload.str_at(&["kind"]) == Some("Deployment");
+        if is_deployment && workload.int_at(&["spec", "replicas"]) != Some(size) {
+            workload.set_at(&["spec", "replicas"], size);
+        }
+    }
+}
+
+/// What keeps a new version up after an abort.
+enum Hold {
+    /// It stays.
+    Stay,
+    /// Its time is over.
+    Over,
+    /// Nobody can tell; it is as large as its share.
+    Unreadable,
+}
+
+/// What a ReplicaSet is to the metadata of its pods.
+#[derive(Clone, Copy)]
+enum Role {
+    New,
+    Stable,
+    None,
+}
+
+fn annotations(set: &Set) -> revision::Annotations {
+    let entries = set.info.annotations.iter();
+    entries.map(|(key, text)| (key.to_string(), text.as_str().unwrap_or_default().to_owned())).collect()
+}
+
+fn owner(rollout: &crate::api::Rollout) -> Value {
+    value!({
+        "apiVersion": crate::api::constants::API_VERSION,
+        "kind": crate::api::constants::kind::ROLLOUT,
+        "name": rollout.metadata.name.as_str(),
+        "uid": rollout.metadata.uid.as_str(),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}

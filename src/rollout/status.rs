@@ -1,0 +1,337 @@
+//! What status says: counts, conditions, phase.
+//!
+//! Written once at the end of a pass, whole. Never says that something happened which the pass only hopes for.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{pass::Pass, step, target::Verdict};
+use crate::{
+    api::{
+        RolloutStatus,
+        constants::{condition, message, pause, reason},
+    },
+    kubernetes::{selector::Labels, value::Value},
+    model::{
+        conditions::{self, Truth},
+        health::Health,
+    },
+};
+
+impl Pass<'_> {
+    /// What status says of every Rollout.
+    pub(super) fn base(&self) -> RolloutStatus {
+        let view = self.view;
+        let old = &view.rollout.status;
+        let mut next = self.next.clone();
+        next.current_pod_hash = view.new_set().map_or(&view.hash, |new| &new.info.hash).to_string();
+        next.replicas = view.sets.iter().map(|set| set.info.current).sum();
+        next.updated_replicas = view.new_set().map_or(0, |new| new.info.current);
+        next.ready_replicas = view.sets.iter().map(|set| set.info.ready).sum();
+        next.collision_count = old.collision_count;
+        next.conditions = old.conditions.clone();
+        conditions::remove(&mut next.conditions, condition::INVALID_SPEC);
+        next.promote_full = old.promote_full;
+        next
+    }
+
+    /// As at the beginning of an update.
+    pub(super) fn reset(&mut self, next: &mut RolloutStatus) {
+        self.pauses.clear();
+        next.promote_full = false;
+        next.blue_green.pre_promotion_analysis_run_status = None;
+        next.blue_green.post_promotion_analysis_run_status = None;
+        next.blue_green.scale_up_preview_check_point = false;
+        next.canary.current_step_analysis_run_status = None;
+        next.canary.current_background_analysis_run_status = None;
+        next.canary.step_plugin_statuses = Vec::new();
+        next.current_step_index = step::first_index(&self.view.rollout);
+    }
+
+    /// The new version is the stable one.
+    pub(super) fn promote(&mut self, next: &mut RolloutStatus, why: &str) {
+        let rollout = &self.view.rollout;
+        self.pauses.clear();
+        next.promote_full = false;
+        next.blue_green.scale_up_preview_check_point = false;
+        if let Some(canary) = &rollout.spec.strategy.canary {
+            let steps = i32::try_from(canary.steps.len()).unwrap_or(i32::MAX);
+            next.current_step_index = (steps > 0).then_some(steps);
+        }
+        if next.stable_rs != next.current_pod_hash {
+            if let Some(duration) = next.duration.as_mut().filter(|duration| duration.completion_status.is_none()) {
+                let how = if rollout.status.promote_full { "FastPromoted" } else { "Promoted" };
+                duration.completion_status = Some(how.into());
+            }
+            next.stable_rs = next.current_pod_hash.clone();
+            let told = message::rollout_completed(self.revision(), &next.current_pod_hash, why);
+            self.say(reason::ROLLOUT_COMPLETED, told);
+        }
+        let goes = rollout.spec.workload_ref.as_ref().is_some_and(|workload| workload.scale_down == "onsuccess");
+        if goes && self.revision() == 1 && rollout.status.phase == crate::api::constants::phase::HEALTHY {
+            self.workload_to(0);
+        }
+    }
+
+    /// The Rollout's revision, as this pass leaves it.
+    pub(super) fn revision(&self) -> i64 {
+        let path = ["metadata", "annotations", crate::api::constants::annotation::REVISION];
+        self.target.rollout.str_at(&path).and_then(|text| text.parse().ok()).unwrap_or_default()
+    }
+
+    /// Closes the pass: conditions, phase and duration follow from what is decided.
+    pub(super) fn persist(mut self, mut next: RolloutStatus) -> Verdict {
+        let view = self.view;
+        let old = &view.rollout.status;
+        next.observed_generation = view.rollout.metadata.generation.to_string();
+        next.workload_observed_generation =
+            view.workload.as_ref().map(|workload| workload.generation.to_string()).unwrap_or_default();
+        self.abort_at_deadline(&next);
+        self.pauses.record(old, &mut next, view.now);
+        self.conditions(&mut next);
+        let health = Health::of(&view.rollout.spec, &next);
+        (next.phase, next.message) = (health.phase_word().to_owned(), health.to_string());
+        next.duration = self.duration(&next);
+        self.announce_pauses(&next);
+        self.wake_at_deadline(&next);
+        self.close(Some(next))
+    }
+
+    fn announce_pauses(&mut self, next: &RolloutStatus) {
+        let was_paused = !self.view.rollout.status.pause_conditions.is_empty();
+        match (was_paused, next.pause_conditions.first()) {
+            (false, Some(pause)) => {
+                self.say(reason::ROLLOUT_PAUSED, format!("{} ({})", message::PAUSED, pause.reason));
+            }
+            // An abort ends pauses, too; nobody resumed then.
+            (true, None) if next.aborted_at.is_none() => self.say(reason::ROLLOUT_RESUMED, message::RESUMED),
+            (true, None) | (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// Aborts an update that made no progress for too long, if the Rollout asks for that.
+    fn abort_at_deadline(&mut self, next: &RolloutStatus) {
+        let view = self.view;
+        let rollout = &view.rollout;
+        let is_over = rollout.spec.progress_deadline_abort
+            && !self.pauses.is_aborted(&rollout.status)
+            && !conditions::is_completed(next)
+            && !conditions::is_progress(rollout, next)
+            && !self.waits_by_design()
+            && conditions::is_timed_out(rollout, &rollout.status, view.now);
+        if is_over {
+            let told = self.timed_out();
+            self.warn(reason::ROLLOUT_ABORTED, told.clone());
+            self.pauses.abort(told);
+        }
+    }
+
+    fn timed_out(&self) -> String {
+        match self.view.new_set() {
+            Some(new) => message::replica_set_timed_out(&new.info.name),
+            None => message::rollout_timed_out(&self.view.rollout.metadata.name),
+        }
+    }
+
+    /// Whether a lack of progress is meant: at a step that takes its time, in a pause, or while old pods stay up.
+    fn waits_by_design(&self) -> bool {
+        self.is_indefinite() || self.view.others().any(|set| set.info.has_scale_down_deadline())
+    }
+
+    fn is_indefinite(&self) -> bool {
+        let rollout = &self.view.rollout;
+        let takes_its_time = step::position(rollout)
+            .and_then(|position| position.step)
+            .is_some_and(|step| step.experiment.is_some() || step.analysis.is_some() || step.pause.is_some());
+        let paused = conditions::find(&rollout.status.conditions, condition::PAUSED);
+        takes_its_time || paused.is_some_and(|condition| condition.status == Truth::True.as_str())
+    }
+
+    /// When a lack of progress would be noticed.
+    fn wake_at_deadline(&mut self, next: &RolloutStatus) {
+        let rollout = &self.view.rollout;
+        let Some(progressing) = conditions::find(&next.conditions, condition::PROGRESSING) else { return };
+        let is_paused = !next.pause_conditions.is_empty() || rollout.spec.paused;
+        if conditions::is_healthy(rollout, next)
+            || progressing.reason == reason::TIMED_OUT
+            || is_paused
+            || next.abort
+            || self.is_indefinite()
+        {
+            return;
+        }
+        let allowed = SignedDuration::from_secs(rollout.spec.progress_deadline_seconds.unwrap_or(600).into());
+        let since: Timestamp = progressing.last_update_time.into();
+        // One second more: the condition counts whole seconds, and must be older than the deadline.
+        let moment = since.saturating_add(allowed + SignedDuration::from_secs(1)).unwrap_or(Timestamp::MAX);
+        self.wake_at(moment.max(self.view.now));
+    }
+
+    fn conditions(&mut self, next: &mut RolloutStatus) {
+        let became_unhealthy = self.healthy_condition(next);
+        if self.pauses.is_aborted(&self.view.rollout.status) {
+            self.aborted_condition(next);
+        } else {
+            self.progressing_condition(next, became_unhealthy);
+        }
+        self.available_condition(next);
+        let sets = &self.view.sets;
+        let failure = self.view.new_set().and_then(|new| new.failure());
+        match failure.or_else(|| sets.iter().find_map(|set| set.failure())) {
+            Some(failure) => drop(conditions::set(&mut next.conditions, failure)),
+            None => conditions::remove(&mut next.conditions, condition::REPLICA_FAILURE),
+        }
+        let is_completed = conditions::is_completed(next);
+        let completed = conditions::new(
+            condition::COMPLETED,
+            Truth::from(is_completed),
+            reason::ROLLOUT_COMPLETED,
+            message::COMPLETED,
+            self.now(),
+        );
+        let changed = conditions::set(&mut next.conditions, completed) == conditions::Set::Changed;
+        if changed && !is_completed {
+            let told = message::rollout_not_completed(self.revision(), &next.current_pod_hash);
+            self.say(reason::ROLLOUT_NOT_COMPLETED, told);
+        }
+    }
+
+    /// Says whether it is healthy; answers whether it has just ceased to be.
+    fn healthy_condition(&self, next: &mut RolloutStatus) -> bool {
+        let rollout = &self.view.rollout;
+        let is_paused = !next.pause_conditions.is_empty() || rollout.spec.paused;
+        let is_healthy = !is_paused && conditions::is_healthy(rollout, next);
+        if !is_healthy && conditions::find(&rollout.status.conditions, condition::HEALTHY).is_none() {
+            return false;
+        }
+        let told = if is_healthy { message::HEALTHY } else { message::NOT_HEALTHY };
+        let healthy =
+            conditions::new(condition::HEALTHY, Truth::from(is_healthy), reason::ROLLOUT_HEALTHY, told, self.now());
+        conditions::set(&mut next.conditions, healthy) == conditions::Set::Changed && !is_healthy
+    }
+
+    fn aborted_condition(&mut self, next: &mut RolloutStatus) {
+        let mut told = message::rollout_aborted(self.revision());
+        if let Some(why) = self.pauses.abort_message() {
+            told = format!("{told}: {why}");
+        }
+        let aborted =
+            conditions::new(condition::PROGRESSING, Truth::False, reason::ROLLOUT_ABORTED, told.clone(), self.now());
+        if conditions::set(&mut next.conditions, aborted) == conditions::Set::Changed {
+            self.warn(reason::ROLLOUT_ABORTED, told);
+        }
+    }
+
+    fn progressing_condition(&self, next: &mut RolloutStatus, became_unhealthy: bool) {
+        let view = self.view;
+        let rollout = &view.rollout;
+        let name = view.new_set().map(|new| new.info.name.as_str());
+        let new = |holds: Truth, reason: &str, told: String| {
+            conditions::new(condition::PROGRESSING, holds, reason, told, self.now())
+        };
+        if conditions::is_healthy(rollout, next) {
+            let told = message::replica_set_completed(name.unwrap_or_default());
+            conditions::set(&mut next.conditions, new(Truth::True, reason::NEW_REPLICA_SET_AVAILABLE, told));
+        } else if conditions::is_progress(rollout, next) || became_unhealthy {
+            let (why, told) = if next.stable_rs == next.current_pod_hash && became_unhealthy {
+                (reason::REPLICA_SET_NOT_AVAILABLE, message::NOT_AVAILABLE.to_owned())
+            } else {
+                let told = name.map_or_else(
+                    || message::rollout_progressing(&rollout.metadata.name),
+                    message::replica_set_progressing,
+                );
+                (reason::REPLICA_SET_UPDATED, told)
+            };
+            let mut progressing = new(Truth::True, why, told);
+            // Progress is news even if the words are the same: the deadline counts from here.
+            if let Some(old) = conditions::find(&rollout.status.conditions, condition::PROGRESSING) {
+                if old.status == Truth::True.as_str() {
+                    progressing.last_transition_time = old.last_transition_time;
+                }
+                conditions::remove(&mut next.conditions, condition::PROGRESSING);
+            }
+            conditions::set(&mut next.conditions, progressing);
+        } else if !self.waits_by_design() && conditions::is_timed_out(rollout, next, view.now) {
+            conditions::set(&mut next.conditions, new(Truth::False, reason::TIMED_OUT, self.timed_out()));
+        }
+    }
+
+    fn available_condition(&self, next: &mut RolloutStatus) {
+        let view = self.view;
+        let strategy = &view.rollout.spec.strategy;
+        let active = view.set_of(&next.blue_green.active_selector);
+        let total: i32 = view.sets.iter().map(|set| set.info.available).sum();
+        let is_available = if strategy.blue_green.is_some() {
+            active.is_some_and(|active| active.info.is_saturated(self.replicas()))
+        } else {
+            total >= self.replicas()
+        };
+        let told = if is_available { message::AVAILABLE } else { message::NOT_AVAILABLE };
+        let available =
+            conditions::new(condition::AVAILABLE, Truth::from(is_available), reason::AVAILABLE, told, self.now());
+        conditions::set(&mut next.conditions, available);
+    }
+
+    /// Whether the wanted version is one that was left before.
+    pub(super) fn is_rollback(&self) -> bool {
+        let (Some(new), Some(stable)) = (self.view.new_set(), self.view.stable_set()) else { return false };
+        self.view.rollout.status.stable_rs == new.info.hash.as_str() || new.info.created < stable.info.created
+    }
+
+    /// Why a return to an earlier version skips steps and pauses, if it does.
+    pub(super) fn fast_rollback(&self) -> Option<&'static str> {
+        let view = self.view;
+        let new = view.new_set().filter(|_| self.is_rollback())?;
+        if self.is_rollback_within_window() {
+            return Some("Rollback within window");
+        }
+        let is_in_delay = view.rollout.spec.strategy.blue_green.is_some()
+            && new.info.time_to_scale_down(view.now).is_ok_and(|left| left.is_some());
+        let is_stable = view.rollout.status.stable_rs == new.info.hash.as_str();
+        (is_in_delay || is_stable).then_some("Fast rollback")
+    }
+
+    /// Whether a return to an earlier version skips steps and pauses.
+    pub(super) fn is_fast_rollback(&self) -> bool {
+        self.fast_rollback().is_some()
+    }
+
+    /// Whether so few versions lie between the wanted and the stable one that steps are skipped.
+    pub(super) fn is_rollback_within_window(&self) -> bool {
+        let view = self.view;
+        let (Some(new), Some(stable)) = (view.new_set(), view.stable_set()) else { return false };
+        let window = view.rollout.spec.rollback_window.as_ref().map_or(0, |window| window.revisions);
+        let (from, to) = (new.info.created, stable.info.created);
+        let between = view.sets.iter().filter(|set| {
+            let is_experiment = !set.info.note(crate::api::constants::annotation::EXPERIMENT_NAME).is_empty();
+            !is_experiment && from < set.info.created && set.info.created < to
+        });
+        from < to && i32::try_from(between.count()).unwrap_or(i32::MAX) < window
+    }
+
+    /// Whether one of these waits is a person's to end.
+    pub(super) fn waits_for_a_person(&self, next: &RolloutStatus) -> bool {
+        let rollout = &self.view.rollout;
+        let strategy = &rollout.spec.strategy;
+        let is_manual = |reason: &str| match reason {
+            pause::INCONCLUSIVE_ANALYSIS | pause::INCONCLUSIVE_EXPERIMENT => true,
+            pause::CANARY_PAUSE_STEP => step::position(rollout)
+                .and_then(|position| position.step?.pause.as_ref())
+                .is_some_and(|pause| pause.duration.is_none()),
+            pause::BLUE_GREEN_PAUSE => {
+                strategy.blue_green.as_ref().is_some_and(|strategy| strategy.auto_promotion_enabled == Some(false))
+            }
+            _ => false,
+        };
+        rollout.spec.paused || next.pause_conditions.iter().any(|pause| is_manual(&pause.reason))
+    }
+}
+
+/// A selector as `kubectl` prints it.
+pub(super) fn selector_text(selector: Option<&Value>) -> String {
+    let Some(selector) = selector else { return "<none>".into() };
+    match Labels::of(selector) {
+        Err(_) => "<error>".into(),
+        Ok(labels) if labels.is_empty() => "<none>".into(),
+        Ok(labels) => labels.to_string(),
+    }
+}

@@ -1,0 +1,80 @@
+//! The world that a decision wants, what is to be remembered, and why.
+//!
+//! Objects are wanted as a whole, each a changed copy of the one that was seen; [`super::diff`] makes the writes. Never
+//! says in which order: that is `diff`'s.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::view::View;
+use crate::{
+    api::RolloutStatus,
+    kubernetes::value::{Text, Value},
+};
+
+/// What a decision came to.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verdict {
+    /// The objects as they should be after this pass.
+    pub target: Target,
+    /// What status will say; `None` leaves it as it is.
+    pub status: Option<RolloutStatus>,
+    /// The earliest moment at which time alone would change the answer.
+    pub wake: Option<Timestamp>,
+    /// What to announce once it is done, in this order.
+    pub events: Vec<Event>,
+    /// What was decided, for people who want to know why.
+    pub reasons: Vec<String>,
+}
+
+/// Objects as they should be.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Target {
+    /// The Rollout itself: its revision, its size if it has none.
+    pub rollout: Value,
+    /// Its ReplicaSets by name; one that is missing here goes.
+    pub sets: BTreeMap<Text, Value>,
+    /// Its Services by name.
+    pub services: BTreeMap<Text, Value>,
+    /// Its pods by name, where they matter.
+    pub pods: BTreeMap<Text, Value>,
+    /// The workload it refers to.
+    pub workload: Option<Value>,
+    /// Pods to be evicted, in this order.
+    pub evictions: Vec<Text>,
+}
+
+impl Target {
+    /// The world as it was seen.
+    pub fn of(view: &View) -> Target {
+        let named = |object: &Value| {
+            let name = object.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
+            (name, object.clone())
+        };
+        let sets = view.sets.iter().map(|set| &set.object).chain(&view.orphans).chain(&view.strangers);
+        Target {
+            rollout: view.object.clone(),
+            sets: sets.map(named).collect(),
+            services: view.services.iter().map(|(name, service)| (name.clone(), service.object.clone())).collect(),
+            pods: view.pods.iter().map(named).collect(),
+            workload: view.workload.as_ref().map(|workload| workload.object.clone()),
+            evictions: Vec::new(),
+        }
+    }
+}
+
+/// Something to tell people, as an event on the Rollout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// Whether it is bad news.
+    pub warning: bool,
+    /// Its reason, one of the constants.
+    pub reason: &'static str,
+    /// The sentence.
+    pub message: String,
+}

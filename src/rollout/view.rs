@@ -1,0 +1,320 @@
+//! Everything a decision about a Rollout may know, from one observation.
+//!
+//! [`Seen`] is what was read, object by object: a file of it replays the decision. [`View`] is what it means: which
+//! ReplicaSet is the new version, which the stable one, what is wrong with the specification. Never knows more than what
+//! was seen at one moment, and never keeps anything for the next pass.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::workload::{self, Resolved};
+use crate::{
+    api::{self, Rollout, RolloutCondition, Time, constants::label},
+    kubernetes::{
+        object,
+        selector::Labels,
+        value::{Text, Value},
+    },
+    model::{
+        hash, names,
+        parse::{self, PodsFrom},
+        problem::Words,
+        replica_set::{self, ReplicaSet},
+        strategy::AntiAffinity,
+        template::{self, Prepared, Wanted},
+    },
+};
+
+/// What was read for one decision.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Seen {
+    /// When.
+    pub now: Timestamp,
+    /// The Rollout.
+    pub rollout: Value,
+    /// The ReplicaSets of its namespace that it controls, or that nobody controls and its selector matches, and the one
+    /// that has the name its next ReplicaSet would get.
+    pub sets: Vec<Value>,
+    /// The Services it names, as far as they exist.
+    pub services: Vec<Value>,
+    /// The workload it refers to, if that exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Value>,
+    /// Its pods, if [`needs_pods`] said so.
+    pub pods: Vec<Value>,
+}
+
+/// What was seen, and what it means.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// When it was seen.
+    pub now: Timestamp,
+    /// The Rollout as an object.
+    pub object: Value,
+    /// The Rollout, with the pod template of the workload it refers to.
+    pub rollout: Rollout,
+    /// What is wrong with its specification, in the words of its condition; `None` if it can be acted upon.
+    pub invalid: Option<String>,
+    /// The hash of its pod template.
+    pub hash: Text,
+    /// The hash of its steps.
+    pub step_hash: Text,
+    /// The workload that its pod template comes from.
+    pub workload: Option<Resolved>,
+    /// Its ReplicaSets, oldest first.
+    pub sets: Vec<Set>,
+    /// Which of them is the version that the specification asks for.
+    pub new: Option<usize>,
+    /// Which of them was promoted last.
+    pub stable: Option<usize>,
+    /// ReplicaSets that nobody controls and that it should.
+    pub orphans: Vec<Value>,
+    /// ReplicaSets that it controls but that its selector does not match.
+    pub strangers: Vec<Value>,
+    /// Somebody else's object that has the name of the next ReplicaSet.
+    pub name_is_taken: bool,
+    /// The Services it names.
+    pub services: BTreeMap<Text, Service>,
+    /// Its pods, where they matter.
+    pub pods: Vec<Value>,
+}
+
+/// A ReplicaSet.
+#[derive(Debug, Clone)]
+pub struct Set {
+    /// The numbers and notes that matter.
+    pub info: ReplicaSet,
+    /// The whole of it.
+    pub object: Value,
+}
+
+impl Set {
+    fn of(object: &Value) -> Set {
+        Set { info: ReplicaSet::of(object), object: object.clone() }
+    }
+
+    /// Its revision; 0 if it has none that can be read.
+    pub fn revision(&self) -> i64 {
+        self.info.note(api::constants::annotation::REVISION).parse().unwrap_or_default()
+    }
+
+    /// Whether its controller has seen its newest specification.
+    pub fn is_observed(&self) -> bool {
+        let generation = self.object.int_at(&["metadata", "generation"]).unwrap_or_default();
+        generation <= self.object.int_at(&["status", "observedGeneration"]).unwrap_or_default()
+    }
+
+    /// Why its pods cannot be made, if they cannot.
+    pub fn failure(&self) -> Option<RolloutCondition> {
+        let conditions = self.object.list_at(&["status", "conditions"]);
+        let failure = conditions.iter().find(|condition| condition.str_at(&["type"]) == Some("ReplicaFailure"))?;
+        let text = |key: &str| failure.str_at(&[key]).unwrap_or_default().to_owned();
+        let moment = Time::parse(&text("lastTransitionTime")).unwrap_or_default();
+        Some(RolloutCondition {
+            r#type: text("type"),
+            status: text("status"),
+            reason: text("reason"),
+            message: text("message"),
+            last_transition_time: moment,
+            last_update_time: moment,
+        })
+    }
+}
+
+/// A Service.
+#[derive(Debug, Clone)]
+pub struct Service {
+    /// The version that its selector names; empty if it names none.
+    pub hash: Text,
+    /// Whether a Rollout has taken it over.
+    pub managed: bool,
+    /// The whole of it.
+    pub object: Value,
+}
+
+impl View {
+    /// Makes sense of what was seen.
+    pub fn of(seen: &Seen) -> View {
+        let mut rollout: Rollout = api::read(&seen.rollout).object;
+        let workload = workload::resolve(&mut rollout, seen.workload.as_ref());
+        let from = if matches!(workload, Ok(Some(_))) { PodsFrom::Workload } else { PodsFrom::Manifest };
+        let services: BTreeMap<Text, Service> = seen.services.iter().map(service).collect();
+        let invalid = invalid(&rollout, &workload, from, &services);
+        let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
+        let step_hash = seen.rollout.at(&["spec", "strategy"]).map(hash::steps).unwrap_or_default();
+        let claim = Claim::of(&rollout, &seen.sets, &hash);
+        let (new, stable) = versions(&rollout, &hash, &claim.owned);
+        View {
+            now: seen.now,
+            object: seen.rollout.clone(),
+            invalid,
+            workload: workload.ok().flatten(),
+            sets: claim.owned.iter().map(Set::of).collect(),
+            new,
+            stable,
+            orphans: claim.orphans,
+            strangers: claim.strangers,
+            name_is_taken: claim.name_is_taken && new.is_none(),
+            services,
+            pods: seen.pods.clone(),
+            rollout,
+            hash,
+            step_hash,
+        }
+    }
+
+    /// The ReplicaSet of the version that the specification asks for.
+    pub fn new_set(&self) -> Option<&Set> {
+        self.sets.get(self.new?)
+    }
+
+    /// The ReplicaSet of the version that was promoted last.
+    pub fn stable_set(&self) -> Option<&Set> {
+        self.sets.get(self.stable?)
+    }
+
+    /// The stable ReplicaSet, if it is not the new one.
+    pub fn other_stable(&self) -> Option<&Set> {
+        if self.stable == self.new { None } else { self.stable_set() }
+    }
+
+    /// The ReplicaSets that are neither.
+    pub fn others(&self) -> impl Iterator<Item = &Set> {
+        let role = move |index: usize| Some(index) == self.new || Some(index) == self.stable;
+        self.sets.iter().enumerate().filter(move |(index, _)| !role(*index)).map(|(_, set)| set)
+    }
+
+    /// Whether status is about another template than the specification.
+    pub fn is_other_template(&self) -> bool {
+        let current = &self.rollout.status.current_pod_hash;
+        let hash = self.new_set().map_or(&self.hash, |new| &new.info.hash);
+        !current.is_empty() && current != hash.as_str()
+    }
+
+    /// The ReplicaSet of a hash.
+    pub fn set_of(&self, hash: &str) -> Option<&Set> {
+        self.sets.iter().find(|set| !hash.is_empty() && set.info.hash.as_str() == hash)
+    }
+}
+
+/// The ReplicaSets of a namespace, by what they are to a Rollout.
+#[derive(Default)]
+struct Claim {
+    owned: Vec<Value>,
+    orphans: Vec<Value>,
+    strangers: Vec<Value>,
+    name_is_taken: bool,
+}
+
+impl Claim {
+    fn of(rollout: &Rollout, sets: &[Value], hash: &str) -> Claim {
+        let selector = rollout.spec.selector.as_ref().and_then(|selector| Labels::of(selector).ok());
+        let matches = |set: &Value| {
+            let labels = set.at(&["metadata", "labels"]).and_then(Value::as_map);
+            selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        };
+        let name = names::replica_set(&rollout.metadata.name, hash);
+        let mut claim = Claim::default();
+        for set in sets {
+            let owner = object::controller(set);
+            let ours = owner.as_deref() == Some(rollout.metadata.uid.as_str());
+            let deleting = set.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
+            match (ours, owner, matches(set)) {
+                // Without a selector nobody can tell; what it has stays its own.
+                (true, _, fits) if fits || selector.is_none() => claim.owned.push(set.clone()),
+                (true, _, _) if !deleting => claim.strangers.push(set.clone()),
+                (true, _, _) => {}
+                (false, None, true) if !deleting => claim.orphans.push(set.clone()),
+                (false, _, _) => claim.name_is_taken |= set.str_at(&["metadata", "name"]) == Some(&name),
+            }
+        }
+        claim.owned.sort_by(replica_set::by_age);
+        // A set of ours with that name that is not the one: another template with the same hash.
+        claim.name_is_taken |= claim.owned.iter().any(|set| set.str_at(&["metadata", "name"]) == Some(&name));
+        claim
+    }
+}
+
+/// Which of the ReplicaSets is new, and which is stable.
+fn versions(rollout: &Rollout, hash: &str, sets: &[Value]) -> (Option<usize>, Option<usize>) {
+    let status = &rollout.status;
+    let prepared = Prepared::of(&rollout.spec.template);
+    let recorded = [status.current_pod_hash.as_str(), status.stable_rs.as_str()];
+    let anti_affinity = AntiAffinity::of(&rollout.spec.strategy);
+    let wanted = Wanted { template: &prepared, hash, recorded: &recorded, anti_affinity };
+    let new = template::find(&wanted, sets).map(template::Found::index);
+    let carries = |index: &usize| replica_set::hash(&sets[*index]) == status.stable_rs;
+    let stable =
+        if status.stable_rs.is_empty() { None } else { new.filter(carries).or_else(|| (0..sets.len()).find(carries)) };
+    (new, stable)
+}
+
+fn service(object: &Value) -> (Text, Service) {
+    let name = object.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
+    let hash = object.at(&["spec", "selector", label::POD_TEMPLATE_HASH]).and_then(Value::as_text).cloned();
+    let managed = object.at(&["metadata", "annotations", api::constants::annotation::MANAGED_BY]).is_some();
+    (name, Service { hash: hash.unwrap_or_default(), managed, object: object.clone() })
+}
+
+/// What is wrong, in the words of the condition: as Argo Rollouts says it, then what else there is.
+fn invalid(
+    rollout: &Rollout,
+    workload: &Result<Option<Resolved>, String>,
+    from: PodsFrom,
+    services: &BTreeMap<Text, Service>,
+) -> Option<String> {
+    if let Err(problem) = workload {
+        return Some(problem.clone());
+    }
+    let parsed = parse::rollout(rollout, from);
+    let mut words: Vec<String> = parsed.argo.iter().map(Words::to_string).collect();
+    if words.is_empty() {
+        words = super::services::problems(rollout, services);
+    }
+    words.dedup();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// Whether a decision about this Rollout needs to see its pods: while it restarts them, or dresses them.
+pub fn needs_pods(rollout: &Rollout, now: Timestamp) -> bool {
+    super::restart::is_due(rollout, now) || dresses(rollout)
+}
+
+/// Whether pods carry something that comes and goes with their role.
+pub(super) fn dresses(rollout: &Rollout) -> bool {
+    let strategy = &rollout.spec.strategy;
+    let canary = strategy.canary.as_ref();
+    let blue_green = strategy.blue_green.as_ref();
+    canary.is_some_and(|canary| canary.canary_metadata.is_some() || canary.stable_metadata.is_some())
+        || blue_green.is_some_and(|strategy| strategy.preview_metadata.is_some() || strategy.active_metadata.is_some())
+}
+
+/// The pod template of a new ReplicaSet: the Rollout's with the hash, and kept off the stable version's nodes.
+pub(super) fn template_of_new_set(rollout: &Rollout, hash: &str) -> Value {
+    let mut template = rollout.spec.template.clone();
+    template.set_at(&["metadata", "labels", label::POD_TEMPLATE_HASH], hash);
+    if let Some(affinity) = wanted_affinity(rollout, hash) {
+        template.set_at(&["spec", "affinity"], affinity);
+    }
+    template
+}
+
+/// The affinity of the new version's pods.
+pub(super) fn wanted_affinity(rollout: &Rollout, hash: &str) -> Option<Value> {
+    let affinity = rollout.spec.template.at(&["spec", "affinity"]);
+    match AntiAffinity::of(&rollout.spec.strategy) {
+        Some(rule) => rule.inject(affinity, &rollout.metadata.namespace, &rollout.status.stable_rs, hash),
+        None => affinity.cloned(),
+    }
+}
+
+/// Whether the term that keeps the new version's pods off the stable one's nodes is not as it should be.
+pub(super) fn affinity_is_outdated(view: &View, set: &Set) -> bool {
+    let affinity = set.object.at(&["spec", "template", "spec", "affinity"]);
+    let rule = AntiAffinity::of(&view.rollout.spec.strategy);
+    let status = &view.rollout.status;
+    rule.is_some_and(|rule| rule.is_outdated(affinity, &status.stable_rs, &set.info.hash))
+}
