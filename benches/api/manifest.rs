@@ -64,6 +64,8 @@ metadata:
   name: web-{number}
   namespace: team-{}
   labels: {{app: web-{number}, tier: front}}
+  annotations:
+    example.com/runbook: https://runbooks.example.com/web-{number}
 spec:
   replicas: {}
   selector:
