@@ -31,6 +31,7 @@
 //! | [`lint`] | manifests to every problem they have |
 //! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
 //! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
+//! | [`io`] | watches, writes and the daemon on a cluster |
 //! | [`sim`] | embedded cluster and engine in one process and virtual time |
 //! | [`cmd`] | the command line, one file per command |
 //!
@@ -60,6 +61,7 @@ pub mod api;
 pub mod cmd;
 pub mod embedded;
 pub mod engine;
+pub mod io;
 pub mod kubernetes;
 pub mod lint;
 pub mod manifest;

@@ -9,6 +9,8 @@ pub mod cluster;
 pub mod crds;
 pub mod kubeconfig;
 pub mod lint;
+pub mod replay;
+pub mod run;
 
 /// From a git commit to a fully rolled-out, verified version in Kubernetes.
 #[derive(Debug, Parser)]
@@ -29,6 +31,10 @@ enum Command {
     /// Name every problem of manifests, with file, line and column.
     #[command(after_help = "Exit codes: 0 nothing to complain about, 1 problems, 2 something could not be read.")]
     Lint(lint::Arguments),
+    /// Look after the Rollouts of a cluster, in it or beside it.
+    Run(run::Arguments),
+    /// Make one recorded decision again, and show why.
+    Replay(replay::Arguments),
 }
 
 /// What is logged, and how.
@@ -67,6 +73,8 @@ impl Cli {
             Command::Cluster(arguments) => cluster::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Crds(arguments) => crds::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Lint(arguments) => lint::run(arguments),
+            Command::Run(arguments) => run::run(arguments).map(|()| ExitCode::SUCCESS),
+            Command::Replay(arguments) => replay::run(arguments).map(|()| ExitCode::SUCCESS),
         };
         match outcome {
             Ok(code) => code,

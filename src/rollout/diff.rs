@@ -7,10 +7,12 @@ use serde::Serialize;
 
 use super::{services, target::Target, view::View};
 use crate::{
+    api::constants::condition,
     kubernetes::{
         patch,
         value::{Map, Text, Value, intern},
     },
+    model::conditions,
     value,
 };
 
@@ -148,7 +150,10 @@ pub fn status_patch(view: &View, status: &crate::api::RolloutStatus) -> Option<V
     let (known, wanted) = (crate::api::write(&view.rollout.status), crate::api::write(status));
     // Fields that are not ours stay as they are: what we knew and no longer want goes, what we want is there.
     let change = merge_patch(&known, &wanted).unwrap_or_else(Value::object);
-    let after = patch::merge(&patch::merge(&before, &change), &wanted);
+    let after = patch::merge(&before, &change);
+    // An update says everything once, even what is empty; a specification that cannot be acted upon only says so.
+    let is_invalid = conditions::find(&status.conditions, condition::INVALID_SPEC).is_some();
+    let after = if is_invalid { after } else { patch::merge(&after, &wanted) };
     let change = merge_patch(&before, &after)?;
     let mut patch = value!({"metadata": {}});
     for key in ["uid", "resourceVersion"] {

@@ -448,6 +448,7 @@ impl Pass<'_> {
 
     /// Adopts ReplicaSets that nobody controls and its selector matches, and lets go of those it does not.
     pub(super) fn claim(&mut self) {
+        self.note_workload();
         let view = self.view;
         let name =
             |object: &Value| object.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
@@ -463,6 +464,21 @@ impl Pass<'_> {
             let owners = stranger.list_at(&["metadata", "ownerReferences"]).iter().filter(|owner| !is_ours(owner));
             released.set_at(&["metadata", "ownerReferences"], Value::list(owners.cloned()));
             self.target.sets.insert(name(stranger), released);
+        }
+    }
+
+    /// Notes on the Rollout which generation of the workload it has seen, so that clients can tell.
+    fn note_workload(&mut self) {
+        let path = ["metadata", "annotations", annotation::WORKLOAD_GENERATION];
+        match &self.view.workload {
+            Some(workload) => {
+                let generation = workload.generation.to_string();
+                if self.target.rollout.str_at(&path) != Some(&generation) {
+                    self.target.rollout.set_at(&path, generation);
+                }
+            }
+            None if self.view.rollout.spec.workload_ref.is_none() => drop(self.target.rollout.remove_at(&path)),
+            None => {}
         }
     }
 
@@ -486,7 +502,9 @@ impl Pass<'_> {
     pub(super) fn workload_to(&mut self, size: i32) {
         let size = i64::from(size.max(0));
         let Some(workload) = &mut self.target.workload else { return };
-        let is_deployment = workload.str_at(&["kind"]) == Some("Deployment");
+        // Not the object's own word: items of a list do not say what kind they are.
+        let reference = self.view.rollout.spec.workload_ref.as_ref();
+        let is_deployment = reference.is_some_and(|reference| reference.kind == "Deployment");
         if is_deployment && workload.int_at(&["spec", "replicas"]) != Some(size) {
             workload.set_at(&["spec", "replicas"], size);
         }

@@ -1,6 +1,6 @@
 //! The world that a decision wants, what is to be remembered, and why.
 //!
-//! Objects are wanted as a whole, each a changed copy of the one that was seen; [`super::diff`] makes the writes. Never
+//! Objects are wanted as a whole, each a changed copy of the one that was seen; [`super::diff()`] makes the writes. Never
 //! says in which order: that is `diff`'s.
 
 use std::collections::BTreeMap;

@@ -1,0 +1,92 @@
+//! `tidegate run`: the engine on a cluster, in it or beside it.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use tokio::signal;
+
+use crate::io::{
+    api::Api,
+    daemon::{self, Settings},
+};
+
+/// The arguments of `tidegate run`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Look after the Rollouts of this namespace only.
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Look after the Rollouts with this instance id only; without it, after those that have none.
+    #[arg(long, value_name = "ID")]
+    instance_id: Option<String>,
+    /// The kubeconfig that leads to the cluster; by default $KUBECONFIG, ~/.kube/config, or the cluster it runs in.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// How many Rollouts to work on at once.
+    #[arg(long, default_value_t = 16, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    workers: u16,
+    /// Write every decision to a file in this folder; `tidegate replay` shows it again.
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+}
+
+/// Works until it is told to stop.
+pub fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
+    runtime.block_on(serve(arguments))
+}
+
+async fn serve(arguments: Arguments) -> anyhow::Result<()> {
+    if let Some(folder) = &arguments.record {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let config = config(&arguments).await?;
+    let address = config.cluster_url.to_string();
+    let client = Client::try_from(config).context("cannot talk to the cluster")?;
+    let version = client.apiserver_version().await.with_context(|| format!("no answer from {address}"))?;
+    tracing::info!(server = %address, version = version.git_version, "the engine is at work");
+    let settings = Settings {
+        namespace: arguments.namespace,
+        instance: arguments.instance_id,
+        workers: usize::from(arguments.workers),
+        record: arguments.record,
+    };
+    daemon::run(Api::new(client), settings, stopped()).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn config(arguments: &Arguments) -> anyhow::Result<Config> {
+    let options = KubeConfigOptions { context: arguments.context.clone(), ..KubeConfigOptions::default() };
+    match &arguments.kubeconfig {
+        Some(file) => {
+            let kubeconfig = Kubeconfig::read_from(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+            config.with_context(|| format!("cannot use {}", file.display()))
+        }
+        None if arguments.context.is_some() => {
+            Config::from_kubeconfig(&options).await.context("cannot use the kubeconfig")
+        }
+        None => Config::infer().await.context("no cluster: give --kubeconfig, or run in one"),
+    }
+}
+
+/// Resolves when the process is told to end.
+async fn stopped() {
+    let interrupted = signal::ctrl_c();
+    let Ok(mut terminated) = signal::unix::signal(signal::unix::SignalKind::terminate()) else {
+        let _ = interrupted.await;
+        return;
+    };
+    tokio::select! {
+        _ = interrupted => {}
+        _ = terminated.recv() => {}
+    }
+}

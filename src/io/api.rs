@@ -1,0 +1,150 @@
+//! Requests to an API server, as values in and values out.
+//!
+//! One small client for every kind: paths and bodies are made here, errors are told apart once. Never retries by itself:
+//! the queue does, and the client below obeys `Retry-After`.
+
+use std::time::Duration;
+
+use http::{Method, Request, header};
+use kube::Client;
+use thiserror::Error;
+
+use crate::{
+    engine::key::{Place, Resource},
+    kubernetes::value::Value,
+};
+
+/// What the server did not do, and why.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// It said no.
+    #[error("{method} {path}: {message} ({code})")]
+    Refused {
+        /// What was asked.
+        method: Method,
+        /// Of what.
+        path: String,
+        /// The HTTP code.
+        code: u16,
+        /// Its words.
+        message: String,
+        /// When it wants to be asked again.
+        after: Option<Duration>,
+    },
+    /// It was not reached, or answered something else.
+    #[error("{method} {path}: {cause}")]
+    Unreachable {
+        /// What was asked.
+        method: Method,
+        /// Of what.
+        path: String,
+        /// What went wrong.
+        cause: String,
+    },
+}
+
+impl Error {
+    /// The HTTP code, if the server answered.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Error::Refused { code, .. } => Some(*code),
+            Error::Unreachable { .. } => None,
+        }
+    }
+
+    /// When the server wants to be asked again.
+    pub fn after(&self) -> Option<Duration> {
+        match self {
+            Error::Refused { after, .. } => *after,
+            Error::Unreachable { .. } => None,
+        }
+    }
+
+    /// Tells a client's errors apart.
+    pub fn of(method: &Method, path: &str, error: kube::Error) -> Error {
+        match error {
+            kube::Error::Api(status) => Error::Refused {
+                method: method.clone(),
+                path: path.to_owned(),
+                code: status.code,
+                message: status.message.clone(),
+                after: status
+                    .details
+                    .as_ref()
+                    .map(|details| details.retry_after_seconds)
+                    .filter(|seconds| *seconds > 0)
+                    .map(|seconds| Duration::from_secs(seconds.into())),
+            },
+            other => Error::Unreachable { method: method.clone(), path: path.to_owned(), cause: other.to_string() },
+        }
+    }
+}
+
+/// A client.
+#[derive(Clone)]
+pub struct Api(Client);
+
+impl Api {
+    /// Asks through this client.
+    pub fn new(client: Client) -> Api {
+        Api(client)
+    }
+
+    /// The client below.
+    pub fn client(&self) -> &Client {
+        &self.0
+    }
+
+    /// Reads a path.
+    pub async fn get(&self, path: &str) -> Result<Value, Error> {
+        self.send(Method::GET, path, None).await
+    }
+
+    /// Creates an object.
+    pub async fn create(&self, resource: &Resource, namespace: &str, body: &Value) -> Result<Value, Error> {
+        self.send(Method::POST, &resource.path(Some(namespace)), Some(("application/json", body))).await
+    }
+
+    /// Changes an object, or one of its subresources, by a merge patch.
+    pub async fn patch(
+        &self,
+        resource: &Resource,
+        place: &Place,
+        subresource: &str,
+        patch: &Value,
+    ) -> Result<Value, Error> {
+        let mut path = object(resource, place);
+        if !subresource.is_empty() {
+            path = format!("{path}/{subresource}");
+        }
+        self.send(Method::PATCH, &path, Some(("application/merge-patch+json", patch))).await
+    }
+
+    /// Deletes an object; `options` are its `DeleteOptions`.
+    pub async fn delete(&self, resource: &Resource, place: &Place, options: &Value) -> Result<Value, Error> {
+        self.send(Method::DELETE, &object(resource, place), Some(("application/json", options))).await
+    }
+
+    /// Evicts a pod.
+    pub async fn evict(&self, place: &Place, eviction: &Value) -> Result<Value, Error> {
+        let path = format!("{}/eviction", object(&Resource::new("", "v1", "pods"), place));
+        self.send(Method::POST, &path, Some(("application/json", eviction))).await
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Error> {
+        let unreachable = |cause: String| Error::Unreachable { method: method.clone(), path: path.to_owned(), cause };
+        let mut request = Request::builder().method(method.clone()).uri(path);
+        if let Some((kind, _)) = body {
+            request = request.header(header::CONTENT_TYPE, kind);
+        }
+        let bytes = body.map(|(_, body)| body.to_json().into_bytes()).unwrap_or_default();
+        let request = request.body(bytes).map_err(|error| unreachable(error.to_string()))?;
+        let text = self.0.request_text(request).await.map_err(|error| Error::of(&method, path, error))?;
+        Value::from_json(text.as_bytes()).map_err(|error| unreachable(error.to_string()))
+    }
+}
+
+fn object(resource: &Resource, place: &Place) -> String {
+    let namespace = (!place.namespace.is_empty()).then_some(place.namespace.as_str());
+    format!("{}/{}", resource.path(namespace), place.name)
+}

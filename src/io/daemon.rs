@@ -1,0 +1,438 @@
+//! The daemon: watches, the one cache, the queue, and passes that run beside each other.
+//!
+//! One task owns all state: it hears what the watches deliver, starts passes on what it knows and learns what they wrote.
+//! Passes only carry out what was decided here. Never polls: it wakes for news, for a pass that ended, or for a moment that
+//! a verdict named.
+
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::{
+    sync::mpsc::{self, Receiver, Sender},
+    task::{AbortHandle, Id, JoinError, JoinSet},
+};
+
+use super::{
+    api::{Api, Error},
+    pass::{self, Written, resource},
+    watch::{self, Scope},
+};
+use crate::{
+    api::{
+        self, Rollout,
+        constants::{annotation, label, message, reason},
+    },
+    engine::{
+        cache::{Cache, Change, News, version_of},
+        fence::Fence,
+        key::{Key, Machine, ObjectKey, Place, Resource},
+        queue::{Outcome, Queue},
+    },
+    kubernetes::{
+        object,
+        value::{Text, Value},
+    },
+    model::{hash, names},
+    rollout::{Event, Seen, Verdict, View, check, decide, diff, services, view},
+};
+
+/// How the daemon is to work.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Only this namespace; all if not given.
+    pub namespace: Option<String>,
+    /// Only Rollouts with this instance id; those without any if not given.
+    pub instance: Option<String>,
+    /// How many passes may run at once.
+    pub workers: usize,
+    /// Where each decision is written to, as a file that can be replayed.
+    pub record: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { namespace: None, instance: None, workers: 16, record: None }
+    }
+}
+
+/// How many deliveries may wait.
+const BACKLOG: usize = 1024;
+/// How often watches that nobody needs any more are ended.
+const SWEEP: Duration = Duration::from_secs(60);
+/// How long passes under way may take to end when the daemon is told to.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Works until it is told to stop.
+pub async fn run(api: Api, settings: Settings, stop: impl Future<Output = ()>) {
+    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let mut daemon = Daemon {
+        api,
+        settings,
+        sender,
+        cache: Cache::default(),
+        queue: Queue::default(),
+        fence: Fence::default(),
+        watches: HashMap::new(),
+        known: HashSet::new(),
+        passes: JoinSet::new(),
+        under_way: HashMap::new(),
+    };
+    for resource in [resource::rollouts(), resource::sets(), resource::services()] {
+        daemon.watch(resource);
+    }
+    daemon.work(receiver, stop).await;
+}
+
+struct Daemon {
+    api: Api,
+    settings: Settings,
+    sender: Sender<(Resource, News)>,
+    cache: Cache,
+    queue: Queue,
+    fence: Fence,
+    watches: HashMap<Resource, AbortHandle>,
+    /// The Rollouts that were met, by uid.
+    known: HashSet<Text>,
+    passes: JoinSet<Done>,
+    /// What each pass is about, for one that panics.
+    under_way: HashMap<Id, Key>,
+}
+
+/// A pass that has ended.
+struct Done {
+    written: Vec<Written>,
+    outcome: Outcome,
+}
+
+impl Daemon {
+    async fn work(&mut self, mut receiver: Receiver<(Resource, News)>, stop: impl Future<Output = ()>) {
+        tokio::pin!(stop);
+        let mut sweep = tokio::time::interval(SWEEP);
+        loop {
+            self.start_passes();
+            let now = Timestamp::now();
+            let wait = match self.queue.wake(now) {
+                // Due, but all workers are busy: the end of a pass brings us back.
+                Some(wake) if wake <= now => SWEEP,
+                Some(wake) => wake.duration_since(now).try_into().unwrap_or(SWEEP),
+                None => SWEEP,
+            };
+            tokio::select! {
+                () = &mut stop => break,
+                Some((resource, news)) = receiver.recv() => self.hear(&resource, news),
+                Some(done) = self.passes.join_next_with_id(), if !self.passes.is_empty() => self.finish(done),
+                () = tokio::time::sleep(wait) => {}
+                _ = sweep.tick() => self.end_idle_watches(),
+            }
+        }
+        self.watches.values().for_each(AbortHandle::abort);
+        let farewell = async { while self.passes.join_next().await.is_some() {} };
+        if tokio::time::timeout(FAREWELL, farewell).await.is_err() {
+            tracing::warn!("passes were still under way and are abandoned; the next start continues from what is");
+        }
+    }
+
+    fn watch(&mut self, resource: Resource) {
+        if self.watches.contains_key(&resource) {
+            return;
+        }
+        let selector = match &self.settings.instance {
+            _ if resource != resource::rollouts() => String::new(),
+            Some(instance) => format!("{}={instance}", label::INSTANCE_ID),
+            None => format!("!{}", label::INSTANCE_ID),
+        };
+        let scope = Scope { resource: resource.clone(), namespace: self.settings.namespace.clone(), selector };
+        let handle = tokio::spawn(watch::follow(self.api.clone(), scope, self.sender.clone())).abort_handle();
+        self.watches.insert(resource, handle);
+    }
+
+    /// Ends the watches that no Rollout needs.
+    fn end_idle_watches(&mut self) {
+        let now = Timestamp::now();
+        let always = [resource::rollouts(), resource::sets(), resource::services()];
+        let rollouts = self.cache.all(&resource::rollouts()).map(|rollout| api::read::<Rollout>(rollout).object);
+        let needed: HashSet<Resource> = rollouts.flat_map(|rollout| needs(&rollout, now)).chain(always).collect();
+        let idle: Vec<Resource> = self.watches.keys().filter(|resource| !needed.contains(resource)).cloned().collect();
+        for resource in idle {
+            tracing::info!(%resource, "nobody needs this watch any more");
+            if let Some(watch) = self.watches.remove(&resource) {
+                watch.abort();
+            }
+            self.cache.drop(&resource);
+        }
+    }
+
+    /// Takes in what a watch delivered: the fence is lowered, and who is concerned is queued.
+    fn hear(&mut self, resource: &Resource, news: News) {
+        // A watch that was ended may still have something under way.
+        if !self.watches.contains_key(resource) {
+            return;
+        }
+        let list = match &news {
+            News::List(_, version) => Some(*version),
+            News::Object(_) | News::Gone(_) => None,
+        };
+        let changes = self.cache.take(resource, news);
+        let mut free = Vec::new();
+        for change in &changes {
+            let key = ObjectKey { resource: resource.clone(), place: change.place.clone() };
+            free.extend(match &change.after {
+                Some(object) => {
+                    let uid = object.str_at(&["metadata", "uid"]).unwrap_or_default();
+                    let leaving = object.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
+                    self.fence.saw(&key, uid, change.version, leaving)
+                }
+                None => self.fence.saw_gone(&key, change.version),
+            });
+        }
+        if let Some(version) = list {
+            let cache = &self.cache;
+            free.extend(self.fence.saw_list(resource, version, |place| cache.get(resource, place).is_some()));
+            // Everything may look different now.
+            let rollouts: Vec<Place> = self.cache.all(&resource::rollouts()).map(place).collect();
+            rollouts.iter().for_each(|place| self.queue.add(&key(place)));
+        }
+        for change in &changes {
+            self.concern(resource, change);
+        }
+        for key in free {
+            self.queue.add(&key);
+        }
+    }
+
+    /// Queues the Rollouts that a change is about.
+    fn concern(&mut self, resource: &Resource, change: &Change) {
+        if *resource == resource::rollouts() {
+            let key = key(&change.place);
+            match &change.after {
+                Some(_) => self.queue.add(&key),
+                None => self.forget(&key, change.before.as_ref()),
+            }
+            return;
+        }
+        let Some(object) = change.after.as_ref().or(change.before.as_ref()) else { return };
+        let (name, namespace) = (change.place.name.as_str(), change.place.namespace.as_str());
+        let owner = object::controller(object);
+        let refers = |rollout: &Value| rollout.str_at(&["spec", "workloadRef", "name"]) == Some(name);
+        let concerned: Vec<Place> = self
+            .cache
+            .list(&resource::rollouts(), namespace)
+            .filter(|rollout| match resource.plural.as_str() {
+                "services" => services::named(&api::read::<Rollout>(rollout).object).iter().any(|(_, of)| *of == name),
+                "pods" => true,
+                "replicasets" => {
+                    let uid = rollout.str_at(&["metadata", "uid"]);
+                    owner.as_deref() == uid || owner.is_none() || refers(rollout)
+                }
+                _ => refers(rollout),
+            })
+            .map(place)
+            .collect();
+        concerned.iter().for_each(|place| self.queue.add(&key(place)));
+    }
+
+    /// A Rollout is gone.
+    fn forget(&mut self, key: &Key, before: Option<&Value>) {
+        self.queue.forget(key);
+        self.fence.forget(key);
+        let Some(rollout) = before.cloned() else { return };
+        self.known.remove(rollout.str_at(&["metadata", "uid"]).unwrap_or_default());
+        let told = message::rollout_deleted(&key.place.name, &key.place.namespace);
+        let event = Event { warning: false, reason: reason::ROLLOUT_DELETED, message: told };
+        let api = self.api.clone();
+        tokio::spawn(async move { pass::announce(&api, &rollout, &event, Timestamp::now(), 0).await });
+    }
+
+    /// Starts passes while there are workers and keys that are due.
+    fn start_passes(&mut self) {
+        let ready = [resource::rollouts(), resource::sets(), resource::services()];
+        if !ready.iter().all(|resource| self.cache.is_listed(resource)) {
+            return;
+        }
+        while self.passes.len() < self.settings.workers {
+            let now = Timestamp::now();
+            let Some(key) = self.queue.next(now) else { return };
+            // Never decide on less than was written; what is seen brings the key back.
+            if self.fence.behind(&key).is_some() {
+                self.queue.done(&key, Outcome::Settled(None), now);
+                continue;
+            }
+            let Some(seen) = self.see(&key.place, now) else {
+                self.queue.done(&key, Outcome::Settled(None), now);
+                continue;
+            };
+            self.start_pass(key, seen);
+        }
+    }
+
+    fn start_pass(&mut self, key: Key, seen: Seen) {
+        let uid = seen.rollout.at(&["metadata", "uid"]).and_then(Value::as_text).cloned().unwrap_or_default();
+        let is_new = self.known.insert(uid);
+        let (api, record, subject) = (self.api.clone(), self.settings.record.clone(), key.clone());
+        let handle = self.passes.spawn(async move {
+            if is_new {
+                let told = message::added_to_informer(&key.place.namespace, &key.place.name);
+                let event = Event { warning: false, reason: reason::ADDED_TO_INFORMER, message: told };
+                pass::announce(&api, &seen.rollout, &event, seen.now, 0).await;
+            }
+            let mut written = Vec::new();
+            let outcome = pass(&api, &key, &seen, record.as_deref(), &mut written).await;
+            Done { written, outcome }
+        });
+        self.under_way.insert(handle.id(), subject);
+    }
+
+    /// A pass has ended: what it wrote must be seen before the next one.
+    fn finish(&mut self, done: Result<(Id, Done), JoinError>) {
+        let (id, done) = match done {
+            Ok((id, done)) => (id, Some(done)),
+            Err(error) => {
+                tracing::error!(%error, "a pass did not end; trying again");
+                (error.id(), None)
+            }
+        };
+        let Some(key) = self.under_way.remove(&id) else { return };
+        let Some(Done { written, outcome }) = done else {
+            return self.queue.done(&key, Outcome::Failed(None), Timestamp::now());
+        };
+        for write in written {
+            match write {
+                Written::Version(object, version) => {
+                    let seen = self.cache.get(&object.resource, &object.place).map_or(0, version_of);
+                    if seen < version && self.watches.contains_key(&object.resource) {
+                        self.fence.wrote(&key, &object, version);
+                    }
+                }
+                Written::Deleted(object, uid, version) => {
+                    let seen = self.cache.get(&object.resource, &object.place);
+                    let is_there = seen.is_some_and(|seen| seen.str_at(&["metadata", "uid"]) == Some(&uid));
+                    if is_there && seen.map_or(0, version_of) <= version {
+                        self.fence.deleted(&key, &object, &uid, version);
+                    }
+                }
+            }
+        }
+        self.queue.done(&key, outcome, Timestamp::now());
+    }
+
+    /// Everything that a decision about a Rollout may know; `None` if it is gone, or if something is not known yet.
+    fn see(&mut self, place: &Place, now: Timestamp) -> Option<Seen> {
+        let object = self.cache.get(&resource::rollouts(), place)?.clone();
+        let rollout: Rollout = api::read(&object).object;
+        for resource in needs(&rollout, now) {
+            self.watch(resource.clone());
+            if !self.cache.is_listed(&resource) {
+                return None;
+            }
+        }
+        let workload = rollout.spec.workload_ref.as_ref().and_then(|workload| {
+            let place = Place::new(&place.namespace, &workload.name);
+            self.cache.get(&resource::workload(&workload.kind), &place).cloned()
+        });
+        let next = names::replica_set(
+            &rollout.metadata.name,
+            &hash::pod_template(&rollout.spec.template, rollout.status.collision_count),
+        );
+        let matters = |set: &&Value| {
+            let owner = object::controller(set);
+            let named = set.str_at(&["metadata", "name"]) == Some(&next);
+            owner.as_deref() == Some(rollout.metadata.uid.as_str()) || owner.is_none() || named
+        };
+        let service = |name: &str| self.cache.get(&resource::services(), &Place::new(&place.namespace, name));
+        let pods = if view::needs_pods(&rollout, now) {
+            self.cache.list(&resource::pods(), &place.namespace).cloned().collect()
+        } else {
+            Vec::new()
+        };
+        Some(Seen {
+            now,
+            sets: self.cache.list(&resource::sets(), &place.namespace).filter(matters).cloned().collect(),
+            services: services::named(&rollout).iter().filter_map(|(_, name)| service(name)).cloned().collect(),
+            workload,
+            pods,
+            rollout: object,
+        })
+    }
+}
+
+/// One pass: decides on what was seen and carries it out.
+async fn pass(api: &Api, key: &Key, seen: &Seen, record: Option<&Path>, written: &mut Vec<Written>) -> Outcome {
+    let view = View::of(seen);
+    let verdict = decide(&view);
+    let actions = diff(&view, &verdict.target);
+    let broken = check(&view, &verdict, &actions);
+    tracing::info!(
+        rollout = %key.place,
+        actions = actions.len(),
+        reasons = verdict.reasons.join("; "),
+        wake = verdict.wake.map(|wake| wake.to_string()),
+        "decided"
+    );
+    if let Some(folder) = record {
+        record_decision(folder, &key.place, seen, &verdict).await;
+    }
+    if !broken.is_empty() {
+        let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
+        let told = message::reconciliation_error(&words.join("; "));
+        tracing::error!(rollout = %key.place, %told, "refused");
+        let event = Event { warning: true, reason: reason::RECONCILIATION_ERROR, message: told };
+        pass::announce(api, &seen.rollout, &event, seen.now, 1).await;
+        return Outcome::Failed(None);
+    }
+    if let Err(error) = pass::carry_out(api, &view, &verdict, &actions, written).await {
+        return failed(key, &error);
+    }
+    for (number, event) in verdict.events.iter().enumerate() {
+        pass::announce(api, &seen.rollout, event, seen.now, number + 2).await;
+    }
+    Outcome::Settled(verdict.wake)
+}
+
+fn key(place: &Place) -> Key {
+    Key { machine: Machine::Rollout, place: place.clone() }
+}
+
+fn place(rollout: &Value) -> Place {
+    crate::engine::cache::place_of(rollout)
+}
+
+/// The resources that a Rollout needs beyond those that are always watched.
+fn needs(rollout: &Rollout, now: Timestamp) -> Vec<Resource> {
+    let workload = rollout.spec.workload_ref.as_ref().map(|workload| resource::workload(&workload.kind));
+    let pods = view::needs_pods(rollout, now).then(resource::pods);
+    workload.into_iter().chain(pods).collect()
+}
+
+fn failed(key: &Key, error: &Error) -> Outcome {
+    // Somebody wrote in between: the next pass sees it.
+    if error.code() == Some(409) {
+        tracing::debug!(rollout = %key.place, %error, "the world moved on");
+    } else {
+        tracing::warn!(rollout = %key.place, %error, "a pass failed; trying again");
+    }
+    let after = error.after().and_then(|after| SignedDuration::try_from(after).ok());
+    Outcome::Failed(after.map(|after| Timestamp::now().saturating_add(after).unwrap_or(Timestamp::MAX)))
+}
+
+/// Writes what was seen and decided to a file of its own.
+async fn record_decision(folder: &Path, place: &Place, seen: &Seen, verdict: &Verdict) {
+    // The last applied configuration repeats the manifest, and more than once held what should not be in a file.
+    let path = ["metadata", "annotations", annotation::LAST_APPLIED];
+    let (mut seen, mut verdict) = (seen.clone(), verdict.clone());
+    seen.rollout.remove_at(&path);
+    verdict.target.rollout.remove_at(&path);
+    let record = serde_json::json!({"seen": seen, "verdict": verdict});
+    let name = format!("{}_{}_{}.json", place.namespace, place.name, seen.now.as_nanosecond());
+    let written = match serde_json::to_vec_pretty(&record) {
+        Ok(bytes) => tokio::fs::write(folder.join(name), bytes).await,
+        Err(error) => Err(error.into()),
+    };
+    if let Err(error) = written {
+        tracing::warn!(%error, folder = %folder.display(), "a decision was not recorded");
+    }
+}

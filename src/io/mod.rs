@@ -1,0 +1,7 @@
+//! Where the engine meets a cluster: reading, watching, writing. The only module beside `cmd`, `sim` and the embedded
+//! front that may.
+
+pub mod api;
+pub mod daemon;
+pub mod pass;
+pub mod watch;

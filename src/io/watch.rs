@@ -1,0 +1,134 @@
+//! Follows the objects of a resource: lists them page by page, then hears of every change.
+//!
+//! Ends only when nobody listens. A broken stream is taken up where it broke; a version that the server has forgotten (410)
+//! means a new list. Objects are decoded straight into [`Value`]s.
+
+use std::time::Duration;
+
+use futures::{AsyncBufReadExt, TryStreamExt};
+use http::{Method, Request};
+use tokio::sync::mpsc::Sender;
+
+use super::api::{Api, Error};
+use crate::{
+    engine::{cache::News, key::Resource},
+    kubernetes::value::Value,
+};
+
+/// How many objects a page of a list has.
+const PAGE: usize = 500;
+/// How long a stream lasts before it is taken up anew.
+const STREAM: Duration = Duration::from_secs(290);
+/// The first wait after an error; it doubles up to the longest.
+const FIRST: Duration = Duration::from_millis(100);
+/// The longest wait after an error.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Which objects to follow.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// Their resource.
+    pub resource: Resource,
+    /// Their namespace; all if not given.
+    pub namespace: Option<String>,
+    /// A label selector; all if empty.
+    pub selector: String,
+}
+
+/// Follows until the receiver is gone.
+pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
+    let mut wait = FIRST;
+    let mut version = None;
+    while !news.is_closed() {
+        let outcome = match &version {
+            None => list(&api, &scope, &news).await,
+            Some(version) => stream(&api, &scope, *version, &news).await,
+        };
+        match outcome {
+            Ok(newest) => {
+                version = Some(newest);
+                wait = FIRST;
+            }
+            Err(error) => {
+                // What the server has forgotten must be listed anew; so must what was never listed.
+                if error.code() == Some(410) {
+                    version = None;
+                    continue;
+                }
+                let pause = error.after().unwrap_or(wait);
+                tracing::warn!(resource = %scope.resource, %error, ?pause, "cannot follow; trying again");
+                tokio::time::sleep(pause).await;
+                wait = (wait * 2).min(LONGEST);
+            }
+        }
+    }
+}
+
+fn path(scope: &Scope, query: &[(&str, String)]) -> String {
+    let mut serializer = form_urlencoded::Serializer::new(String::new());
+    query.iter().filter(|(_, value)| !value.is_empty()).for_each(|(key, value)| {
+        serializer.append_pair(key, value);
+    });
+    if !scope.selector.is_empty() {
+        serializer.append_pair("labelSelector", &scope.selector);
+    }
+    format!("{}?{}", scope.resource.path(scope.namespace.as_deref()), serializer.finish())
+}
+
+/// Lists everything; answers the version it is from.
+async fn list(api: &Api, scope: &Scope, news: &Sender<(Resource, News)>) -> Result<u64, Error> {
+    let (mut objects, mut next, mut version) = (Vec::new(), String::new(), 0);
+    loop {
+        let page = api.get(&path(scope, &[("limit", PAGE.to_string()), ("continue", next.clone())])).await?;
+        objects.extend(page.list_at(&["items"]).iter().cloned());
+        let text = |key: &str| page.str_at(&["metadata", key]).unwrap_or_default();
+        version = text("resourceVersion").parse().unwrap_or(version);
+        next = text("continue").to_owned();
+        if next.is_empty() {
+            break;
+        }
+    }
+    // The receiver may be gone; then `follow` ends.
+    let _ = news.send((scope.resource.clone(), News::List(objects, version))).await;
+    Ok(version)
+}
+
+/// Hears of changes after a version; answers the last one heard of.
+async fn stream(api: &Api, scope: &Scope, version: u64, news: &Sender<(Resource, News)>) -> Result<u64, Error> {
+    let seconds = STREAM.as_secs().to_string();
+    let query = [
+        ("watch", "true".to_owned()),
+        ("allowWatchBookmarks", "true".to_owned()),
+        ("resourceVersion", version.to_string()),
+        ("timeoutSeconds", seconds),
+    ];
+    let path = path(scope, &query);
+    let broken = |cause: String| Error::Unreachable { method: Method::GET, path: path.clone(), cause };
+    let request = Request::get(&path).body(Vec::new()).map_err(|error| broken(error.to_string()))?;
+    let opened = api.client().request_stream(request).await;
+    let mut lines = opened.map_err(|error| Error::of(&Method::GET, &path, error))?.lines();
+    let mut version = version;
+    while let Some(line) = lines.try_next().await.map_err(|error| broken(error.to_string()))? {
+        let event = Value::from_json(line.as_bytes()).map_err(|error| broken(error.to_string()))?;
+        let object = event.get("object").cloned().unwrap_or_default();
+        let at = object.str_at(&["metadata", "resourceVersion"]).and_then(|text| text.parse().ok());
+        let heard = match event.str_at(&["type"]).unwrap_or_default() {
+            "ADDED" | "MODIFIED" => News::Object(object),
+            "DELETED" => News::Gone(object),
+            "BOOKMARK" => {
+                version = at.unwrap_or(version);
+                continue;
+            }
+            _ => {
+                let code = object.int_at(&["code"]).and_then(|code| u16::try_from(code).ok()).unwrap_or_default();
+                let message = object.str_at(&["message"]).unwrap_or_default().to_owned();
+                return Err(Error::Refused { method: Method::GET, path, code, message, after: None });
+            }
+        };
+        version = at.unwrap_or(version);
+        if news.send((scope.resource.clone(), heard)).await.is_err() {
+            break;
+        }
+    }
+    Ok(version)
+}

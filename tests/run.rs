@@ -1,0 +1,155 @@
+//! The daemon on the embedded cluster, over its real client and a real socket: the examples roll out.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use kube::Client;
+use tidegate::{
+    embedded::{
+        controllers::{self, World},
+        http::{
+            cluster::{Cluster, Pace},
+            service::{Front, Settings},
+        },
+        install,
+        store::{
+            Config, Store,
+            request::{PatchType, Request, Verb},
+        },
+    },
+    io::{api::Api, daemon},
+    kubernetes::{object::Object, value::Value},
+    value,
+};
+use tokio::sync::oneshot;
+
+/// A cluster with our definitions, and the daemon at work in it.
+struct Scene {
+    cluster: Cluster,
+    stop: Option<oneshot::Sender<()>>,
+    daemon: tokio::task::JoinHandle<()>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let mut store = Store::new(Config::new(Timestamp::now(), 1));
+        install::definitions(&mut store).unwrap();
+        let world = World::new(controllers::Settings { seed: 1, ..Default::default() });
+        let cluster = Cluster::new(store, Some(world), None, Pace::Wall);
+        tokio::spawn(cluster.clone().drive());
+        let front = Front::new(cluster.clone(), Settings::default());
+        let api = Api::new(Client::new(front, "default"));
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async move { drop(stopped.await) };
+        let daemon = tokio::spawn(daemon::run(api, daemon::Settings::default(), stopped));
+        Scene { cluster, stop: Some(stop), daemon }
+    }
+
+    fn ask(&self, verb: Verb, group: &str, version: &str, plural: &str, name: &str, body: Value) {
+        let request = Request {
+            verb,
+            group: group.into(),
+            version: version.into(),
+            resource: plural.into(),
+            namespace: "default".into(),
+            name: name.into(),
+            body: Some(body),
+            agent: "test".into(),
+            ..Request::default()
+        };
+        self.cluster.apply(request).0.unwrap();
+    }
+
+    /// Creates the objects of an example.
+    fn create(&self, example: &str) {
+        let file = format!("{}/examples/{example}", env!("CARGO_MANIFEST_DIR"));
+        let read = tidegate::manifest::read(&file, &std::fs::read(&file).unwrap());
+        for document in read.objects {
+            let body = document.value.clone();
+            let (group, version, plural) = match body.str_at(&["kind"]).unwrap() {
+                "Rollout" => ("argoproj.io", "v1alpha1", "rollouts"),
+                "Service" => ("", "v1", "services"),
+                other => panic!("no resource for {other}"),
+            };
+            self.ask(Verb::Create, group, version, plural, "", body);
+        }
+    }
+
+    fn rollout(&self, name: &str) -> Arc<Object> {
+        self.cluster.with(|store| store.get("argoproj.io", "rollouts", "default", name).cloned()).unwrap()
+    }
+
+    /// Waits until the Rollout is in this phase, for the generation that was asked for.
+    async fn phase(&self, name: &str, phase: &str) -> Value {
+        let mut newest = self.cluster.newest();
+        let reached = async {
+            loop {
+                newest.borrow_and_update();
+                let rollout = self.rollout(name).value.clone();
+                let generation = rollout.int_at(&["metadata", "generation"]).unwrap().to_string();
+                if rollout.str_at(&["status", "phase"]) == Some(phase)
+                    && rollout.str_at(&["status", "observedGeneration"]) == Some(&generation)
+                {
+                    return rollout;
+                }
+                newest.changed().await.unwrap();
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), reached).await.unwrap_or_else(|_| {
+            panic!("{name} is not {phase}: {}", self.rollout(name).value.get("status").unwrap().to_json())
+        })
+    }
+
+    fn set_image(&self, name: &str, image: &str) {
+        let patch = value!([{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}]);
+        self.ask(Verb::Patch(PatchType::Json), "argoproj.io", "v1alpha1", "rollouts", name, patch);
+    }
+
+    async fn end(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        tokio::time::timeout(Duration::from_secs(20), self.daemon).await.unwrap().unwrap();
+        self.cluster.close();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_canary_example_pauses_and_is_promoted() {
+    let scene = Scene::new();
+    scene.create("canary.yaml");
+    let first = scene.phase("web", "Healthy").await;
+    scene.set_image("web", "registry.example/web:2.0");
+    let paused = scene.phase("web", "Paused").await;
+    assert_eq!(paused.int_at(&["status", "updatedReplicas"]), Some(2));
+    assert_eq!(paused.at(&["status", "stableRS"]), first.at(&["status", "stableRS"]));
+    let patch = value!({"status": {"pauseConditions": null}});
+    let request = Request {
+        verb: Verb::Patch(PatchType::Merge),
+        group: "argoproj.io".into(),
+        version: "v1alpha1".into(),
+        resource: "rollouts".into(),
+        namespace: "default".into(),
+        name: "web".into(),
+        subresource: "status".into(),
+        body: Some(patch),
+        ..Request::default()
+    };
+    scene.cluster.apply(request).0.unwrap();
+    let second = scene.phase("web", "Healthy").await;
+    assert_eq!(second.at(&["status", "stableRS"]), second.at(&["status", "currentPodHash"]));
+    assert_ne!(second.at(&["status", "stableRS"]), first.at(&["status", "stableRS"]));
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_blue_green_example_waits_for_a_person() {
+    let scene = Scene::new();
+    scene.create("blue-green.yaml");
+    let first = scene.phase("shop", "Healthy").await;
+    scene.set_image("shop", "registry.example/shop:2.0");
+    let paused = scene.phase("shop", "Paused").await;
+    let selector = |rollout: &Value, name: &str| rollout.str_at(&["status", "blueGreen", name]).map(str::to_owned);
+    assert_eq!(selector(&paused, "activeSelector"), selector(&first, "activeSelector"));
+    assert_ne!(selector(&paused, "previewSelector"), selector(&first, "previewSelector"));
+    scene.end().await;
+}
