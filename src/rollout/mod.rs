@@ -19,6 +19,8 @@ pub mod diff;
 mod duration;
 pub mod history;
 pub mod invariant;
+#[cfg(test)]
+mod laws;
 mod pass;
 mod pauses;
 pub mod replicas;
