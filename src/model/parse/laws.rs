@@ -331,6 +331,8 @@ fn run_metadata_back(metadata: &Metadata) -> api::AnalysisRunMetadata {
 fn abort_back(after: AfterAbort) -> Option<i32> {
     match after {
         AfterAbort::Unsaid => None,
+        // 0 stands for ever; at once is what Argo Rollouts makes of a number below it.
+        AfterAbort::ScaleDownAfter(SignedDuration::ZERO) => Some(-1),
         AfterAbort::ScaleDownAfter(duration) => Some(whole(duration)),
         AfterAbort::Keep => Some(0),
     }
