@@ -77,10 +77,10 @@ mod tests {
     };
 
     /// Compares with the real server's own conversions of random objects (`schema/testdata/objects.py` tells how the rows
-    /// were made); `TIDEGATE_VECTORS` may name a folder with other rows.
+    /// were made); `TIDEGATE_OBJECTS` may name a folder with other rows.
     #[test]
     fn objects_are_converted_as_the_real_server_converts_them() {
-        let rows = match std::env::var("TIDEGATE_VECTORS") {
+        let rows = match std::env::var("TIDEGATE_OBJECTS") {
             Ok(folder) => std::fs::read_to_string(format!("{folder}/convert.jsonl")).unwrap(),
             Err(_) => include_str!("testdata/convert.jsonl").to_owned(),
         };

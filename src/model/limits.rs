@@ -8,8 +8,6 @@ use jiff::SignedDuration;
 use super::int_or_string::{Round, share};
 use crate::api::{IntOrString, Rollout};
 
-/// The size of a Rollout that does not say.
-const REPLICAS: i32 = 1;
 /// `maxSurge` and `maxUnavailable` when not given, in percent.
 const PERCENT: &str = "25";
 /// How long old pods stay up when not given, in seconds.
@@ -17,7 +15,7 @@ const DELAY: i32 = 30;
 
 /// How many pods a Rollout is to have.
 pub fn replicas(rollout: &Rollout) -> i32 {
-    rollout.spec.replicas.unwrap_or(REPLICAS)
+    super::health::replicas(&rollout.spec)
 }
 
 /// What counts as all of the traffic.

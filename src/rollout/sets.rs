@@ -130,7 +130,7 @@ impl Pass<'_> {
         if self.new_set(new_size) == Scaled::Yes {
             return Scaled::Yes;
         }
-        self.old_canary_sets()
+        self.old_canary_sets(&sets)
     }
 
     /// The ReplicaSets of blue-green: stable, new, the others, and the history.
@@ -189,33 +189,12 @@ impl Pass<'_> {
         Hold::Stay
     }
 
-    /// Old versions of a canary without a router: their unhealthy pods first, then as many as can be spared, newest
-    /// version first.
-    fn old_canary_sets(&mut self) -> Scaled {
+    /// Old versions of a canary without a router.
+    fn old_canary_sets(&mut self, sets: &Sets<'_>) -> Scaled {
         let view = self.view;
-        let mut old: Vec<(&Set, i32)> = view.others().filter(|set| set.info.desired > 0).map(|set| (set, 0)).collect();
-        // More available than wanted: its controller is about to remove pods, so numbers cannot be trusted.
-        if old.iter().any(|(set, _)| set.info.available > set.info.desired) {
-            return Scaled::No;
-        }
         let mut scaled = Scaled::No;
-        for (set, size) in &mut old {
-            *size = set.info.available;
-            if self.scale(set, *size) == Scaled::Yes {
-                scaled = Scaled::Yes;
-            }
-        }
-        let available: i64 = view.sets.iter().map(|set| i64::from(set.info.available)).sum();
-        let least = i64::from(self.replicas()) - i64::from(limits::max_unavailable(&view.rollout));
-        let mut spare = available - least;
-        old.sort_by_key(|(set, _)| std::cmp::Reverse(set.revision()));
-        for (set, size) in old {
-            if spare <= 0 {
-                break;
-            }
-            let fewer = i32::try_from(i64::from(size) - spare).unwrap_or_default().max(0);
-            if fewer < size && self.scale(set, fewer) == Scaled::Yes {
-                spare -= i64::from(size - fewer);
+        for (set, size) in view.others().zip(replicas::basic_others(&view.rollout, sets)) {
+            if set.info.desired > 0 && self.scale(set, size) == Scaled::Yes {
                 scaled = Scaled::Yes;
             }
         }

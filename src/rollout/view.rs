@@ -98,7 +98,7 @@ impl Set {
 
     /// Its revision; 0 if it has none that can be read.
     pub fn revision(&self) -> i64 {
-        self.info.note(api::constants::annotation::REVISION).parse().unwrap_or_default()
+        self.info.revision().unwrap_or_default()
     }
 
     /// Whether its controller has seen its newest specification.

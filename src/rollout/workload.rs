@@ -5,6 +5,7 @@
 use crate::{
     api::{Rollout, constants::annotation},
     kubernetes::value::Value,
+    model::parse,
 };
 
 /// A workload that was found.
@@ -23,7 +24,7 @@ pub fn resolve(rollout: &mut Rollout, workload: Option<&Value>) -> Result<Option
         rollout.metadata.annotations.remove(annotation::WORKLOAD_GENERATION);
         return Ok(None);
     };
-    if !is_empty(&rollout.spec.template) {
+    if !parse::is_empty_template(&rollout.spec.template) {
         return Err("template must be empty for workload reference rollout".into());
     }
     let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
@@ -47,10 +48,4 @@ pub fn resolve(rollout: &mut Rollout, workload: Option<&Value>) -> Result<Option
     let generation = object.int_at(&["metadata", "generation"]).unwrap_or_default();
     rollout.metadata.annotations.insert(annotation::WORKLOAD_GENERATION.into(), generation.to_string());
     Ok(Some(Resolved { generation, object: object.clone() }))
-}
-
-/// Argo Rollouts takes a template without labels and annotations for none.
-fn is_empty(template: &Value) -> bool {
-    let none = |field| template.at(&["metadata", field]).and_then(Value::as_map).is_none_or(|map| map.is_empty());
-    none("labels") && none("annotations")
 }

@@ -2,7 +2,8 @@
 
 use super::types::{Atom, ListType, MapType, Scalar, Type};
 use crate::kubernetes::{
-    status::go_quoted,
+    schema::validate::go_value,
+    status::{go_float, go_quoted},
     value::{Map, Value},
 };
 
@@ -143,23 +144,7 @@ fn scalar_problem(scalar: Scalar, value: &Value) -> Option<String> {
 
 /// Go's `%v` of the merge library's pointer to a value.
 fn go_pointer(value: &Value) -> String {
-    format!("&{{{}}}", go_plain(value))
-}
-
-/// Go's `%v`.
-fn go_plain(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::Bool(b) => b.to_string(),
-        Value::Int(n) => n.to_string(),
-        Value::Float(f) => go_float(*f),
-        Value::Str(s) => s.to_string(),
-        Value::List(items) => format!("[{}]", items.iter().map(go_plain).collect::<Vec<_>>().join(" ")),
-        Value::Map(map) => {
-            let fields: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{}", go_plain(value))).collect();
-            format!("map[{}]", fields.join(" "))
-        }
-    }
+    format!("&{{{}}}", go_value(value))
 }
 
 /// Go's `%#v`.
@@ -191,15 +176,4 @@ fn go_type(value: &Value) -> &'static str {
         Value::List(_) => "[]interface {}",
         Value::Map(_) => "map[string]interface {}",
     }
-}
-
-/// Go's shortest form: exponents below 1e-4 and from 1e21 on, with at least two digits.
-fn go_float(f: f64) -> String {
-    if f == 0.0 || (1e-4..1e21).contains(&f.abs()) || !f.is_finite() {
-        return f.to_string();
-    }
-    let text = format!("{f:e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
-    format!("{digits}e{sign}{exponent:0>2}")
 }

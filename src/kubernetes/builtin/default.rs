@@ -201,10 +201,10 @@ mod tests {
     use crate::{kubernetes::schema::typed, value};
 
     /// Compares with what the real server's code made of random objects (`schema/testdata/objects.py` tells how the rows
-    /// were made); `TIDEGATE_VECTORS` may name a folder with other rows.
+    /// were made); `TIDEGATE_OBJECTS` may name a folder with other rows.
     #[test]
     fn objects_are_filled_as_the_real_server_fills_them() {
-        let rows = match std::env::var("TIDEGATE_VECTORS") {
+        let rows = match std::env::var("TIDEGATE_OBJECTS") {
             Ok(folder) => std::fs::read_to_string(format!("{folder}/default.jsonl")).unwrap(),
             Err(_) => include_str!("testdata/default.jsonl").to_owned(),
         };

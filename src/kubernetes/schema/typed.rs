@@ -596,10 +596,10 @@ mod tests {
     use crate::value;
 
     /// Compares with what the real types made of random objects (`testdata/objects.py` tells how the rows were made);
-    /// `TIDEGATE_VECTORS` may name a folder with other rows.
+    /// `TIDEGATE_OBJECTS` may name a folder with other rows.
     #[test]
     fn objects_come_out_as_from_the_real_types() {
-        let rows = match std::env::var("TIDEGATE_VECTORS") {
+        let rows = match std::env::var("TIDEGATE_OBJECTS") {
             Ok(folder) => std::fs::read_to_string(format!("{folder}/typed.jsonl")).unwrap(),
             Err(_) => include_str!("testdata/typed.jsonl").to_owned(),
         };

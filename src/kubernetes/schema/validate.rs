@@ -644,7 +644,7 @@ fn go_type(value: &Value) -> &'static str {
 }
 
 /// Go's `%v` of a decoded value.
-pub(super) fn go_value(value: &Value) -> String {
+pub(crate) fn go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(b) => b.to_string(),

@@ -21,7 +21,7 @@ pub use analysis::{cluster_template, run, template};
 pub use experiment::experiment;
 pub use git_source::git_source;
 pub use metric::argo_error as metrics_error;
-pub use pods::PodsFrom;
+pub use pods::{PodsFrom, is_empty_template};
 pub use step::{is_metadata_field, pause_seconds};
 
 use super::{

@@ -34,7 +34,7 @@ pub fn parse(wire: &api::RolloutSpec, from: PodsFrom, at: &At, notes: &mut Notes
     if wire.workload_ref.is_none() {
         check_selector(wire.selector.as_ref(), &selector_at, notes);
     }
-    if wire.workload_ref.is_some() && from == PodsFrom::Manifest && !is_empty(&wire.template) {
+    if wire.workload_ref.is_some() && from == PodsFrom::Manifest && !is_empty_template(&wire.template) {
         notes.argo(
             &template_at,
             Code::TemplateWithWorkloadRef,
@@ -72,7 +72,7 @@ pub fn parse(wire: &api::RolloutSpec, from: PodsFrom, at: &At, notes: &mut Notes
 }
 
 /// Argo Rollouts takes a template without labels and annotations for none, whatever its containers are.
-fn is_empty(template: &Value) -> bool {
+pub fn is_empty_template(template: &Value) -> bool {
     let none = |field| template.at(&["metadata", field]).and_then(Value::as_map).is_none_or(|map| map.is_empty());
     none("labels") && none("annotations")
 }
