@@ -138,6 +138,22 @@ pub mod pause {
     pub const INCONCLUSIVE_EXPERIMENT: &str = "InconclusiveExperiment";
 }
 
+/// How an attempt ended, in `status.duration`.
+pub mod completion {
+    /// Step by step.
+    pub const PROMOTED: &str = "Promoted";
+    /// By a person who skipped the rest.
+    pub const FAST_PROMOTED: &str = "FastPromoted";
+    /// It was undone.
+    pub const ABORTED: &str = "Aborted";
+    /// A newer version came.
+    pub const SUPERSEDED: &str = "Superseded";
+    /// Back to the stable version.
+    pub const ROLLED_BACK: &str = "RolledBack";
+    /// Back to a version of the rollback window.
+    pub const FAST_ROLLED_BACK: &str = "FastRolledBack";
+}
+
 /// Condition types.
 pub mod condition {
     /// The specification is wrong.

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use super::{codec, memory::Hold};
 use crate::api::{
     AnalysisRunStatus, BlueGreenStrategy, CanaryStep, CanaryStrategy, Condition, Rollout, RolloutCondition,
     RolloutSpec, RolloutStatus, Time,
@@ -118,10 +119,11 @@ impl Health {
         if spec.paused {
             return Health::PausedByHand;
         }
-        if let Some(pause) = status.pause_conditions.first() {
-            return Health::Waiting { reason: pause.reason.clone() };
+        let memory = codec::decode(status);
+        if let Some(pause) = memory.hold.first() {
+            return Health::Waiting { reason: pause.reason.to_string() };
         }
-        if spec.restart_at.is_some() && spec.restart_at != status.restarted_at {
+        if memory.restart(spec).is_some() {
             return Health::Restarting;
         }
         if status.updated_replicas < replicas(spec) {
@@ -258,7 +260,7 @@ fn is_promoted(status: &RolloutStatus) -> bool {
 
 /// Whether a person took the pause away and the controller has not acted upon it.
 pub fn is_unpausing(status: &RolloutStatus) -> bool {
-    status.controller_pause && status.pause_conditions.is_empty()
+    codec::hold(status) == Hold::Released
 }
 
 /// What cannot be read as a number was written by a version that recorded a hash there: nobody can tell.

@@ -1,31 +1,17 @@
-//! What a Rollout remembers from one pass to the next, with the meaning in the types.
+//! What people and passes tell each other through status, with the meaning in the types.
 //!
 //! Status hides protocols in pairs of fields: a pause that was begun and whose condition is gone was ended by a person; an
 //! abort that is no longer asked for but still has its time is to be tried again. [`codec`](super::codec) reads and writes
-//! them; nothing else has to know. Phase and message are not remembered: they follow from the rest.
+//! them; nothing else has to know. Counts, hashes and conditions are not here: they say what they mean. Never looks at a
+//! ReplicaSet.
 
 use std::fmt;
 
-use crate::api::{
-    AlbStatus, RolloutCondition, RolloutSpec, StepPluginStatus, Time,
-    constants::{analysis_phase, pause},
-};
+use crate::api::{RolloutSpec, Time, constants::pause};
 
-/// What a Rollout remembers.
+/// What people asked for and passes have begun.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Memory {
-    /// The generation of the specification that this is about; unknown at first.
-    pub generation: Option<i64>,
-    /// The generation of the referenced workload that this is about.
-    pub workload_generation: Option<i64>,
-    /// The version that the specification asks for, by its pod template hash.
-    pub current: Option<Hash>,
-    /// The version that was promoted last. None until the first one is.
-    pub stable: Option<Hash>,
-    /// The steps that `step` counts in, by their hash.
-    pub steps: Option<Hash>,
-    /// The step it is at, counted from 0; the number of steps when all are done; none without steps.
-    pub step: Option<u32>,
     /// What it waits for.
     pub hold: Hold,
     /// Whether the update is to be undone.
@@ -34,43 +20,26 @@ pub struct Memory {
     pub promotion: Promotion,
     /// The `restartAt` that was carried out last.
     pub restarted_at: Option<Time>,
-    /// How often a ReplicaSet's name was already taken; absent until it first happens, which hashes differently from 0.
-    pub collisions: Option<i32>,
-    /// How many pods there are.
-    pub pods: Pods,
-    /// What only a canary remembers.
-    pub canary: CanaryMemory,
-    /// What only blue-green remembers.
-    pub blue_green: BlueGreenMemory,
-    /// What holds, in the words of conditions.
-    pub conditions: Vec<RolloutCondition>,
-    /// The attempt under way, or the last one.
-    pub attempt: Option<Attempt>,
-    /// The AWS resources behind the Ingress.
-    pub alb: Option<AlbStatus>,
-    /// The AWS resources behind each of several Ingresses.
-    pub albs: Vec<AlbStatus>,
 }
 
-/// A hash of a pod template or of steps. Never empty: no hash is `None`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hash(String);
-
-impl Hash {
-    /// The hash of this text, if there is one.
-    pub fn new(text: impl Into<String>) -> Option<Hash> {
-        Some(text.into()).filter(|text| !text.is_empty()).map(Hash)
+impl Memory {
+    /// The restart that is asked for and not yet carried out.
+    pub fn restart(&self, spec: &RolloutSpec) -> Option<Time> {
+        spec.restart_at.filter(|asked| self.restarted_at != Some(*asked))
     }
 
-    /// Its text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+    /// As a pass leaves it behind: what people asked for is noted or acted upon, and an abort ends every wait.
+    pub fn acted_upon(self, now: Time) -> Memory {
+        let abort = match self.abort {
+            Abort::No | Abort::Retry(_) => Abort::No,
+            Abort::Asked => Abort::Since(now),
+            Abort::Since(at) => Abort::Since(at),
+        };
+        let hold = match self.hold {
+            Hold::Waiting { .. } if abort == Abort::No => self.hold,
+            Hold::Waiting { .. } | Hold::Free | Hold::Released => Hold::Free,
+        };
+        Memory { hold, abort, ..self }
     }
 }
 
@@ -112,9 +81,27 @@ impl Hold {
         first.into_iter().chain(more)
     }
 
+    /// The reason to show, if it waits.
+    pub fn first(&self) -> Option<&Pause> {
+        self.pauses().next()
+    }
+
     /// Since when it waits for this reason.
     pub fn since(&self, reason: &PauseReason) -> Option<Time> {
         self.pauses().find(|pause| pause.reason == *reason).map(|pause| pause.since)
+    }
+
+    /// Whether a pause was begun here whose end has not been acted upon.
+    pub fn is_begun_here(&self) -> bool {
+        match self {
+            Hold::Free | Hold::Waiting { by: Begun::Elsewhere, .. } => false,
+            Hold::Released | Hold::Waiting { by: Begun::Here, .. } => true,
+        }
+    }
+
+    /// Whether a person ended the wait for this reason, be it that another one is left.
+    pub fn is_released(&self, reason: &PauseReason) -> bool {
+        self.is_begun_here() && self.since(reason).is_none()
     }
 
     /// Waits for one reason more; for a second time for the same one it does not.
@@ -156,93 +143,49 @@ pub struct Pause {
     pub since: Time,
 }
 
-/// Words that status keeps, with those that nobody here has heard of.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:expr,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant,)*
-            /// A word of which nobody here has heard; made by `from` only, which knows the others.
-            Other(Box<str>),
-        }
-
-        impl $name {
-            /// Its word.
-            pub fn as_str(&self) -> &str {
-                match self {
-                    $($name::$variant => $word,)*
-                    $name::Other(word) => word,
-                }
-            }
-        }
-
-        impl From<&str> for $name {
-            fn from(word: &str) -> $name {
-                match word {
-                    $(known if known == $word => $name::$variant,)*
-                    other => $name::Other(other.into()),
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-    };
+/// Why a Rollout waits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PauseReason {
+    /// A pause step.
+    CanaryStep,
+    /// Before the switch of blue-green.
+    BlueGreen,
+    /// An analysis was inconclusive.
+    InconclusiveAnalysis,
+    /// An experiment was inconclusive.
+    InconclusiveExperiment,
+    /// A word of which nobody here has heard; made by `from` only, which knows the others.
+    Other(Box<str>),
 }
 
-words! {
-    /// Why a Rollout waits.
-    PauseReason {
-        /// A pause step.
-        CanaryStep = pause::CANARY_PAUSE_STEP,
-        /// Before the switch of blue-green.
-        BlueGreen = pause::BLUE_GREEN_PAUSE,
-        /// An analysis was inconclusive.
-        InconclusiveAnalysis = pause::INCONCLUSIVE_ANALYSIS,
-        /// An experiment was inconclusive.
-        InconclusiveExperiment = pause::INCONCLUSIVE_EXPERIMENT,
+impl PauseReason {
+    /// Its word.
+    pub fn as_str(&self) -> &str {
+        match self {
+            PauseReason::CanaryStep => pause::CANARY_PAUSE_STEP,
+            PauseReason::BlueGreen => pause::BLUE_GREEN_PAUSE,
+            PauseReason::InconclusiveAnalysis => pause::INCONCLUSIVE_ANALYSIS,
+            PauseReason::InconclusiveExperiment => pause::INCONCLUSIVE_EXPERIMENT,
+            PauseReason::Other(word) => word,
+        }
     }
 }
 
-words! {
-    /// How far an analysis is.
-    RunPhase {
-        /// Not looked at yet.
-        New = "",
-        /// Not begun.
-        Pending = analysis_phase::PENDING,
-        /// Under way.
-        Running = analysis_phase::RUNNING,
-        /// As hoped.
-        Successful = analysis_phase::SUCCESSFUL,
-        /// Not as hoped.
-        Failed = analysis_phase::FAILED,
-        /// It could not be done.
-        Error = analysis_phase::ERROR,
-        /// Neither success nor failure.
-        Inconclusive = analysis_phase::INCONCLUSIVE,
+impl From<&str> for PauseReason {
+    fn from(word: &str) -> PauseReason {
+        match word {
+            pause::CANARY_PAUSE_STEP => PauseReason::CanaryStep,
+            pause::BLUE_GREEN_PAUSE => PauseReason::BlueGreen,
+            pause::INCONCLUSIVE_ANALYSIS => PauseReason::InconclusiveAnalysis,
+            pause::INCONCLUSIVE_EXPERIMENT => PauseReason::InconclusiveExperiment,
+            other => PauseReason::Other(other.into()),
+        }
     }
 }
 
-words! {
-    /// How an attempt ended.
-    Completion {
-        /// Step by step.
-        Promoted = "Promoted",
-        /// By a person who skipped the rest.
-        FastPromoted = "FastPromoted",
-        /// It was undone.
-        Aborted = "Aborted",
-        /// A newer version came.
-        Superseded = "Superseded",
-        /// Back to the stable version.
-        RolledBack = "RolledBack",
-        /// Back to a version of the rollback window.
-        FastRolledBack = "FastRolledBack",
+impl fmt::Display for PauseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -260,6 +203,16 @@ pub enum Abort {
     Retry(Time),
 }
 
+impl Abort {
+    /// Whether the update is being undone, or has been.
+    pub fn is_on(self) -> bool {
+        match self {
+            Abort::No | Abort::Retry(_) => false,
+            Abort::Asked | Abort::Since(_) => true,
+        }
+    }
+}
+
 /// How promotion goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Promotion {
@@ -270,173 +223,10 @@ pub enum Promotion {
     Full,
 }
 
-/// How many pods there are.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pods {
-    /// All of them.
-    pub all: i32,
-    /// Of the newest version.
-    pub updated: i32,
-    /// That are ready.
-    pub ready: i32,
-    /// That are available.
-    pub available: i32,
-    /// That an autoscaler should count.
-    pub scaled: i32,
-    /// Which pods an autoscaler should look at.
-    pub selector: String,
-}
-
-/// What only a canary remembers.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct CanaryMemory {
-    /// Where the traffic goes, with a router.
-    pub weights: Option<Weights>,
-    /// The analysis of the step it is at.
-    pub step_run: Option<Run>,
-    /// The analysis beside the steps.
-    pub background_run: Option<Run>,
-    /// The experiment of the step it is at.
-    pub experiment: Option<Name>,
-    /// Which of two Services has the stable role.
-    pub stable_service: Option<PingPong>,
-    /// How far step plugins are.
-    pub plugins: Vec<StepPluginStatus>,
-}
-
-/// What only blue-green remembers.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct BlueGreenMemory {
-    /// The version that the active Service leads to.
-    pub active: Option<Hash>,
-    /// The version that the preview Service leads to.
-    pub preview: Option<Hash>,
-    /// Whether the new version has been let out of its preview size.
-    pub size: PreviewSize,
-    /// The analysis before the switch.
-    pub before_run: Option<Run>,
-    /// The analysis after the switch.
-    pub after_run: Option<Run>,
-}
-
-/// How large the new version of blue-green is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PreviewSize {
-    /// As a preview.
-    #[default]
-    Preview,
-    /// As it will be when active; there is no way back within an update.
-    Full,
-}
-
-/// The name of an object. Never empty.
-pub type Name = Hash;
-
-/// An analysis of a Rollout.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Run {
-    /// The AnalysisRun.
-    pub name: String,
-    /// How far it is.
-    pub phase: RunPhase,
-    /// Why.
-    pub message: String,
-}
-
-/// Where the traffic goes.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Weights {
-    /// To the new version.
-    pub canary: Share,
-    /// To the stable version.
-    pub stable: Share,
-    /// To an experiment's versions.
-    pub additional: Vec<Share>,
-    /// What the load balancer says.
-    pub verification: Verification,
-}
-
-/// A share of the traffic.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Share {
-    /// How much.
-    pub weight: i32,
-    /// Through this Service.
-    pub service: String,
-    /// To this version.
-    pub version: Option<Hash>,
-}
-
-/// What the load balancer says about the weights.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Verification {
-    /// It was not asked.
-    #[default]
-    NotAsked,
-    /// It does not agree yet: no step may be left.
-    Pending,
-    /// It agrees.
-    Confirmed,
-}
-
-/// One of two Services that swap roles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum PingPong {
-    Ping,
-    Pong,
-}
-
-/// An update, from its beginning to its end.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Attempt {
-    /// When it began.
-    pub began: Time,
-    /// Since when it waits for a person.
-    pub waits_since: Option<Time>,
-    /// How many seconds it has waited for people before.
-    pub waited: i64,
-    /// Its end.
-    pub ended: Option<Ended>,
-}
-
-/// The end of an attempt.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
-    /// When.
-    pub at: Time,
-    /// How, if it was noted.
-    pub how: Option<Completion>,
-}
-
-/// What people have asked for and nobody has acted upon, read from where their tools write it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Intents {
-    /// `spec.paused`: stand still.
-    pub stand_still: bool,
-    /// The pause was taken away: go on.
-    pub go_on: bool,
-    /// Undo the update.
-    pub abort: bool,
-    /// Try an aborted update again.
-    pub retry: bool,
-    /// Skip steps, pauses and analyses.
-    pub promote_fully: bool,
-    /// Replace pods that are older than this.
-    pub restart: Option<Time>,
-}
-
-impl Intents {
-    /// What is asked for.
-    pub fn of(spec: &RolloutSpec, memory: &Memory) -> Intents {
-        Intents {
-            stand_still: spec.paused,
-            go_on: memory.hold == Hold::Released,
-            abort: memory.abort == Abort::Asked,
-            retry: matches!(memory.abort, Abort::Retry(_)),
-            promote_fully: memory.promotion == Promotion::Full,
-            restart: spec.restart_at.filter(|asked| memory.restarted_at != Some(*asked)),
-        }
+impl Promotion {
+    /// Whether steps, pauses and analyses are skipped.
+    pub fn is_full(self) -> bool {
+        self == Promotion::Full
     }
 }
 
@@ -444,9 +234,13 @@ impl Intents {
 mod tests {
     use super::*;
 
+    fn at(day: u8) -> Time {
+        Time::parse(&format!("2024-01-0{day}T00:00:00Z")).unwrap()
+    }
+
     #[test]
     fn pauses_come_and_go() {
-        let (then, now) = (Time::parse("2024-01-01T00:00:00Z").unwrap(), Time::parse("2024-01-02T00:00:00Z").unwrap());
+        let (then, now) = (at(1), at(2));
         let step = Hold::Free.and(PauseReason::CanaryStep, then);
         assert_eq!(step.clone().and(PauseReason::CanaryStep, now), step);
         let both = step.clone().and(PauseReason::InconclusiveAnalysis, now);
@@ -464,10 +258,32 @@ mod tests {
     }
 
     #[test]
+    fn a_person_who_takes_a_reason_away_has_released_that_one() {
+        let step = Hold::Free.and(PauseReason::CanaryStep, at(1));
+        let analysis = Hold::Free.and(PauseReason::InconclusiveAnalysis, at(1));
+        for (hold, released) in [(Hold::Free, false), (Hold::Released, true), (step, false), (analysis, true)] {
+            assert_eq!(hold.is_released(&PauseReason::CanaryStep), released, "{hold:?}");
+        }
+    }
+
+    #[test]
+    fn what_people_ask_for_is_acted_upon_once() {
+        let waiting = Hold::Free.and(PauseReason::CanaryStep, at(1));
+        for (hold, abort, after) in [
+            (Hold::Released, Abort::No, (Hold::Free, Abort::No)),
+            (waiting.clone(), Abort::No, (waiting.clone(), Abort::No)),
+            (waiting.clone(), Abort::Asked, (Hold::Free, Abort::Since(at(3)))),
+            (waiting.clone(), Abort::Since(at(2)), (Hold::Free, Abort::Since(at(2)))),
+            (waiting.clone(), Abort::Retry(at(2)), (waiting, Abort::No)),
+        ] {
+            let memory = Memory { hold, abort, ..Memory::default() }.acted_upon(at(3));
+            assert_eq!((memory.hold, memory.abort), after);
+        }
+    }
+
+    #[test]
     fn known_words_are_never_other_words() {
         assert_eq!(PauseReason::from("BlueGreenPause"), PauseReason::BlueGreen);
-        assert_eq!(RunPhase::from("Odd").as_str(), "Odd");
-        assert_eq!(RunPhase::from(""), RunPhase::New);
-        assert_eq!(Completion::from("Superseded").to_string(), "Superseded");
+        assert_eq!(PauseReason::from("Odd").to_string(), "Odd");
     }
 }

@@ -4,8 +4,15 @@
 
 use jiff::SignedDuration;
 
-use super::{pass::Pass, pauses, replicas, target::Verdict};
-use crate::api::{BlueGreenStrategy, RolloutStatus, constants::pause};
+use super::{
+    pass::{Pass, end},
+    replicas,
+    target::Verdict,
+};
+use crate::{
+    api::{BlueGreenStrategy, RolloutStatus},
+    model::memory::PauseReason,
+};
 
 impl<'v> Pass<'v> {
     /// One pass of blue-green.
@@ -33,23 +40,23 @@ impl<'v> Pass<'v> {
         let Some(active) = view.services.get(strategy.active_service.as_str()) else { return };
         let status = &view.rollout.status;
         let is_ready = replicas::is_blue_green_ready(&view.rollout, &new.info, self.active_info());
-        if status.abort || !is_ready || self.is_halted() {
+        if view.memory.abort.is_on() || !is_ready || self.is_halted() {
             return;
         }
         let needs_pause = strategy.auto_promotion_enabled == Some(false) || strategy.auto_promotion_seconds > 0;
         if self.is_fast_tracked(active) || status.blue_green.scale_up_preview_check_point || !needs_pause {
-            return self.pauses.remove(pause::BLUE_GREEN_PAUSE);
+            return self.resume(&PauseReason::BlueGreen);
         }
         if strategy.pre_promotion_analysis.is_some() {
             return self.because("waits: an analysis before the switch is not part of this version yet");
         }
-        match pauses::since(status, pause::BLUE_GREEN_PAUSE) {
-            Some(_) if self.is_blue_green_pause_over() => self.pauses.remove(pause::BLUE_GREEN_PAUSE),
+        match view.memory.hold.since(&PauseReason::BlueGreen) {
+            Some(_) if self.is_blue_green_pause_over() => self.resume(&PauseReason::BlueGreen),
             Some(since) if strategy.auto_promotion_seconds > 0 => {
-                self.wake_at(pauses::end(since, seconds(strategy.auto_promotion_seconds)));
+                self.wake_at(end(since, seconds(strategy.auto_promotion_seconds)));
             }
             Some(_) => {}
-            None if !status.controller_pause => self.pauses.add(pause::BLUE_GREEN_PAUSE),
+            None if !view.memory.hold.is_begun_here() => self.pause(PauseReason::BlueGreen),
             None => {}
         }
     }
@@ -58,18 +65,18 @@ impl<'v> Pass<'v> {
     pub(super) fn is_blue_green_pause_over(&self) -> bool {
         let Some(strategy) = self.strategy() else { return false };
         let status = &self.view.rollout.status;
-        if self.pauses.has_begun() {
+        if self.has_begun_pause() {
             return false;
         }
         if status.blue_green.scale_up_preview_check_point {
             return true;
         }
         if !strategy.auto_promotion_enabled.unwrap_or(true) {
-            return pauses::is_resumed(status, pause::BLUE_GREEN_PAUSE);
+            return self.view.memory.hold.is_released(&PauseReason::BlueGreen);
         }
-        let since = pauses::since(status, pause::BLUE_GREEN_PAUSE);
+        let since = self.view.memory.hold.since(&PauseReason::BlueGreen);
         strategy.auto_promotion_seconds == 0
-            || since.is_some_and(|since| pauses::end(since, seconds(strategy.auto_promotion_seconds)) <= self.view.now)
+            || since.is_some_and(|since| end(since, seconds(strategy.auto_promotion_seconds)) <= self.view.now)
     }
 
     /// What status says at the end of a pass.
@@ -81,8 +88,8 @@ impl<'v> Pass<'v> {
         if view.is_other_template() {
             self.reset(&mut next);
         }
-        if old.promote_full || self.is_rollback_within_window() {
-            self.pauses.clear();
+        if view.memory.promotion.is_full() || self.is_rollback_within_window() {
+            self.end_waits();
         }
         let strategy = self.strategy();
         // Services are read as this pass leaves them: what was switched is in effect once it is written.
@@ -126,13 +133,13 @@ impl<'v> Pass<'v> {
         if next.blue_green.active_selector != next.current_pod_hash {
             return None;
         }
-        if view.rollout.status.promote_full {
+        if view.memory.promotion.is_full() {
             return Some("Full promotion requested");
         }
         if let Some(why) = self.fast_rollback() {
             return Some(why);
         }
-        let waits = self.pauses.is_aborted(&view.rollout.status) || strategy.post_promotion_analysis.is_some();
+        let waits = self.is_aborted() || strategy.post_promotion_analysis.is_some();
         (!waits).then_some("Completed blue-green update")
     }
 

@@ -5,8 +5,7 @@
 use jiff::SignedDuration;
 
 use super::{
-    pass::Pass,
-    pauses,
+    pass::{Pass, end},
     replicas::{self, Sets},
     restart::Restart,
     sets::Scaled,
@@ -17,9 +16,9 @@ use super::{
 use crate::{
     api::{
         CanaryStep, RolloutPause, RolloutStatus,
-        constants::{message, pause, reason},
+        constants::{message, reason},
     },
-    model::{names::StepText, parse, replica_set::ReplicaSet},
+    model::{memory::PauseReason, names::StepText, parse, replica_set::ReplicaSet},
 };
 
 impl<'v> Pass<'v> {
@@ -76,18 +75,19 @@ impl<'v> Pass<'v> {
     /// Begins the pause of a pause step, or waits for its end.
     fn pause_step(&mut self) {
         let rollout = &self.view.rollout;
-        if rollout.spec.paused || rollout.status.promote_full {
+        if rollout.spec.paused || self.view.memory.promotion.is_full() {
             return;
         }
         let Some(Position { step: Some(CanaryStep { pause: Some(pause), .. }), .. }) = step::position(rollout) else {
             return;
         };
-        match pauses::since(&rollout.status, pause::CANARY_PAUSE_STEP) {
-            None if !rollout.status.controller_pause => self.pauses.add(pause::CANARY_PAUSE_STEP),
+        let hold = &self.view.memory.hold;
+        match hold.since(&PauseReason::CanaryStep) {
+            None if !hold.is_begun_here() => self.pause(PauseReason::CanaryStep),
             None => {}
             Some(since) => {
                 if let Some(length) = length(pause) {
-                    self.wake_at(pauses::end(since, length));
+                    self.wake_at(end(since, length));
                 }
             }
         }
@@ -99,15 +99,15 @@ impl<'v> Pass<'v> {
         let mut next = self.canary_base();
         let steps = step_count(view);
         let mut index = step::position(&view.rollout).map(|position| position.index);
-        if view.rollout.status.promote_full || self.is_rollback_within_window() {
-            self.pauses.clear();
+        if view.memory.promotion.is_full() || self.is_rollback_within_window() {
+            self.end_waits();
             index = if steps > 0 { Some(steps) } else { index };
         }
         if let Some(why) = self.canary_promotion() {
             self.promote(&mut next, &why);
             return self.persist(next);
         }
-        if self.pauses.is_aborted(&view.rollout.status) {
+        if self.is_aborted() {
             if steps > 0 {
                 let is_stable = next.stable_rs == next.current_pod_hash;
                 next.current_step_index = Some(if is_stable { steps } else { 0 });
@@ -121,7 +121,7 @@ impl<'v> Pass<'v> {
             let number = usize::try_from(done).unwrap_or_default();
             let count = usize::try_from(steps).unwrap_or_default();
             self.say(reason::STEP_COMPLETED, message::step_completed(number, count, &StepText(step).to_string()));
-            self.pauses.remove(pause::CANARY_PAUSE_STEP);
+            self.resume(&PauseReason::CanaryStep);
         }
         next.current_step_index = index;
         self.persist(next)
@@ -134,7 +134,7 @@ impl<'v> Pass<'v> {
             return Some("Initial deploy".into());
         }
         let new = view.new_set()?;
-        if self.pauses.is_aborted(&view.rollout.status) {
+        if self.is_aborted() {
             return None;
         }
         let threshold = view.rollout.spec.strategy.canary.as_ref()?.replica_progress_threshold.as_ref();
@@ -143,7 +143,7 @@ impl<'v> Pass<'v> {
         if !is_there {
             return None;
         }
-        if view.rollout.status.promote_full {
+        if view.memory.promotion.is_full() {
             return Some("Full promotion requested".into());
         }
         if let Some(why) = self.fast_rollback() {
@@ -176,11 +176,12 @@ impl<'v> Pass<'v> {
     }
 
     fn is_pause_over(&self, pause: &RolloutPause) -> bool {
-        let status = &self.view.rollout.status;
-        let elapsed = pauses::since(status, pause::CANARY_PAUSE_STEP)
+        let hold = &self.view.memory.hold;
+        let elapsed = hold
+            .since(&PauseReason::CanaryStep)
             .zip(length(pause))
-            .is_some_and(|(since, length)| pauses::end(since, length) <= self.view.now);
-        pauses::is_resumed(status, pause::CANARY_PAUSE_STEP) || elapsed
+            .is_some_and(|(since, length)| end(since, length) <= self.view.now);
+        hold.is_released(&PauseReason::CanaryStep) || elapsed
     }
 
     fn is_at_size(&self) -> bool {

@@ -16,7 +16,9 @@ use crate::{
     model::{
         conditions::{self, Truth},
         health::{self, Health},
-        limits, template,
+        limits,
+        memory::Abort,
+        template,
     },
 };
 
@@ -178,9 +180,9 @@ impl Pass<'_> {
     fn advance(mut self) -> Verdict {
         self.sync_revision();
         let status = &self.view.rollout.status;
-        if health::is_fully_promoted(status) && status.abort {
+        if health::is_fully_promoted(status) && self.view.memory.abort.is_on() {
             self.because("an abort of what is fully promoted means nothing");
-            self.pauses.end_abort();
+            self.memory.abort = Abort::No;
         }
         if self.view.rollout.spec.strategy.blue_green.is_some() { self.blue_green() } else { self.canary() }
     }
@@ -206,7 +208,7 @@ fn unsaid(view: &View) -> Vec<(&'static str, Truth, &'static str, &'static str)>
     let status = &rollout.status;
     let progressing = conditions::find(&status.conditions, condition::PROGRESSING);
     let has_reason = |reason: &str| progressing.is_some_and(|condition| condition.reason == reason);
-    let is_paused = !status.pause_conditions.is_empty() || rollout.spec.paused;
+    let is_paused = view.memory.hold.first().is_some() || rollout.spec.paused;
     let is_aborted = has_reason(reason::ROLLOUT_ABORTED);
     let mut unsaid = Vec::new();
     if is_paused != has_reason(reason::ROLLOUT_PAUSED) && !is_aborted && !conditions::is_completed(status) {
@@ -217,7 +219,7 @@ fn unsaid(view: &View) -> Vec<(&'static str, Truth, &'static str, &'static str)>
         };
         unsaid.push((condition::PROGRESSING, Truth::Unknown, reason, message));
     }
-    if !status.abort && is_aborted {
+    if !view.memory.abort.is_on() && is_aborted {
         unsaid.push((condition::PROGRESSING, Truth::Unknown, reason::ROLLOUT_RETRY, message::RETRY));
     }
     let paused = conditions::find(&status.conditions, condition::PAUSED);

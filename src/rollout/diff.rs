@@ -181,4 +181,22 @@ mod tests {
             assert_eq!(merge_patch(&before, &after), patch);
         }
     }
+
+    #[test]
+    fn a_status_patch_leaves_what_is_not_ours_and_says_nothing_twice() {
+        let status = value!({"replicas": 2, "abort": true, "x": {"y": 1}, "canary": {"x": 2}});
+        let rollout = value!({"metadata": {"name": "web", "uid": "u", "resourceVersion": "7"}, "status": status});
+        let view = View::of(&crate::rollout::Seen { rollout, ..Default::default() });
+        let mut next = view.rollout.status.clone();
+        (next.abort, next.replicas) = (false, 3);
+        let patch = status_patch(&view, &next).unwrap();
+        assert_eq!(patch.at(&["metadata"]), Some(&value!({"uid": "u", "resourceVersion": "7"})));
+        let after = patch::merge(view.object.at(&["status"]).unwrap(), patch.at(&["status"]).unwrap());
+        let text = |path: &[&str]| after.at(path).map(ToString::to_string);
+        assert_eq!((text(&["x", "y"]), text(&["canary", "x"])), (Some("1".into()), Some("2".into())));
+        assert_eq!((text(&["replicas"]), text(&["abort"])), (Some("3".into()), None));
+        let rollout = value!({"metadata": {"name": "web"}, "status": after});
+        let view = View::of(&crate::rollout::Seen { rollout, ..Default::default() });
+        assert_eq!(status_patch(&view, &next), None);
+    }
 }

@@ -6,19 +6,10 @@ use super::{canary, pass::Pass};
 use crate::{
     api::{
         RolloutDurationStatus, RolloutStatus,
-        constants::{condition, reason},
+        constants::{completion, condition, reason},
     },
     model::conditions,
 };
-
-/// How an attempt ended.
-mod how {
-    pub const PROMOTED: &str = "Promoted";
-    pub const ABORTED: &str = "Aborted";
-    pub const SUPERSEDED: &str = "Superseded";
-    pub const ROLLED_BACK: &str = "RolledBack";
-    pub const FAST_ROLLED_BACK: &str = "FastRolledBack";
-}
 
 impl Pass<'_> {
     /// The duration that status will note.
@@ -51,7 +42,7 @@ impl Pass<'_> {
         }
         let running = duration.as_mut()?;
         if running.finished_at.is_none() {
-            self.count_waiting(running, was_paused, self.waits_for_a_person(next));
+            self.count_waiting(running, was_paused, self.waits_for_a_person());
         }
         duration
     }
@@ -65,10 +56,10 @@ impl Pass<'_> {
         };
         if self.is_new_template() {
             if self.is_rollback() {
-                let how = if self.is_fast_rollback() { how::FAST_ROLLED_BACK } else { how::ROLLED_BACK };
+                let how = if self.is_fast_rollback() { completion::FAST_ROLLED_BACK } else { completion::ROLLED_BACK };
                 running.completion_status = Some(how.into());
             } else {
-                finish(running, how::SUPERSEDED);
+                finish(running, completion::SUPERSEDED);
             }
         }
         if running.finished_at.is_some() {
@@ -76,9 +67,9 @@ impl Pass<'_> {
         }
         let known = running.completion_status.clone();
         if is_completed {
-            finish(running, known.as_deref().unwrap_or(how::PROMOTED));
-        } else if self.pauses.is_aborted(&self.view.rollout.status) {
-            finish(running, known.as_deref().unwrap_or(how::ABORTED));
+            finish(running, known.as_deref().unwrap_or(completion::PROMOTED));
+        } else if self.is_aborted() {
+            finish(running, known.as_deref().unwrap_or(completion::ABORTED));
         }
     }
 
@@ -112,7 +103,7 @@ impl Pass<'_> {
         let status = &self.view.rollout.status;
         let progressing = conditions::find(&status.conditions, condition::PROGRESSING);
         let was_aborted = progressing.is_some_and(|condition| condition.reason == reason::ROLLOUT_ABORTED);
-        was_aborted && !self.pauses.is_aborted(status)
+        was_aborted && !self.is_aborted()
     }
 }
 

@@ -22,7 +22,6 @@ pub mod invariant;
 #[cfg(test)]
 mod laws;
 mod pass;
-mod pauses;
 pub mod replicas;
 pub mod restart;
 pub mod services;

@@ -2,14 +2,18 @@
 //!
 //! A pass is made, told what is wanted, and closed into a verdict. Never outlives its decision.
 
-use jiff::Timestamp;
+use std::mem;
+
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    pauses::Pauses,
     target::{Event, Target, Verdict},
     view::View,
 };
-use crate::api::{BlueGreenStatus, CanaryStatus, RolloutStatus};
+use crate::{
+    api::{BlueGreenStatus, CanaryStatus, RolloutStatus},
+    model::memory::{Abort, Hold, Memory, PauseReason},
+};
 
 /// What has been decided so far.
 pub(super) struct Pass<'v> {
@@ -17,8 +21,10 @@ pub(super) struct Pass<'v> {
     pub view: &'v View,
     /// What status will say, as far as it is known.
     pub next: RolloutStatus,
-    /// What happens to pauses and the abort.
-    pub pauses: Pauses,
+    /// What is begun and ended of pauses, the abort, a full promotion and a restart.
+    pub memory: Memory,
+    has_begun_pause: bool,
+    why_aborted: Option<String>,
     /// The wanted world.
     pub target: Target,
     events: Vec<Event>,
@@ -31,7 +37,6 @@ impl<'v> Pass<'v> {
         let old = &view.rollout.status;
         // Each part of status is computed anew, but for what other machines and people keep in it.
         let next = RolloutStatus {
-            restarted_at: old.restarted_at,
             alb: old.alb.clone(),
             albs: old.albs.clone(),
             duration: old.duration.clone(),
@@ -49,8 +54,54 @@ impl<'v> Pass<'v> {
             },
             ..RolloutStatus::default()
         };
-        let pauses = Pauses::default();
-        Pass { view, next, pauses, target: Target::of(view), events: Vec::new(), reasons: Vec::new(), wake: None }
+        Pass {
+            view,
+            next,
+            memory: view.memory.clone(),
+            has_begun_pause: false,
+            why_aborted: None,
+            target: Target::of(view),
+            events: Vec::new(),
+            reasons: Vec::new(),
+            wake: None,
+        }
+    }
+
+    /// Begins a pause.
+    pub(super) fn pause(&mut self, reason: PauseReason) {
+        self.memory.hold = mem::take(&mut self.memory.hold).and(reason, self.now());
+        self.has_begun_pause = true;
+    }
+
+    /// Ends a pause.
+    pub(super) fn resume(&mut self, reason: &PauseReason) {
+        self.memory.hold = mem::take(&mut self.memory.hold).without(reason);
+    }
+
+    /// Whether a pause was begun in this pass.
+    pub(super) fn has_begun_pause(&self) -> bool {
+        self.has_begun_pause
+    }
+
+    /// Ends all pauses and the abort: a new attempt begins, or the last one has ended.
+    pub(super) fn end_waits(&mut self) {
+        (self.memory.hold, self.memory.abort) = (Hold::Free, Abort::No);
+    }
+
+    /// Aborts the update.
+    pub(super) fn abort(&mut self, why: String) {
+        self.memory.abort = Abort::Since(self.now());
+        self.why_aborted = Some(why);
+    }
+
+    /// Why this pass aborts, if it does.
+    pub(super) fn why_aborted(&self) -> Option<&str> {
+        self.why_aborted.as_deref()
+    }
+
+    /// Whether the update is aborted once this pass is done.
+    pub(super) fn is_aborted(&self) -> bool {
+        self.memory.abort.is_on()
     }
 
     /// Time alone changes the answer then, if not before.
@@ -77,4 +128,9 @@ impl<'v> Pass<'v> {
     pub(super) fn close(self, status: Option<RolloutStatus>) -> Verdict {
         Verdict { target: self.target, status, wake: self.wake, events: self.events, reasons: self.reasons }
     }
+}
+
+/// When a wait that began then is over.
+pub(super) fn end(since: impl Into<Timestamp>, length: SignedDuration) -> Timestamp {
+    since.into().saturating_add(length).unwrap_or(Timestamp::MAX)
 }

@@ -5,7 +5,7 @@
 
 use crate::{
     api::{ReplicaProgressThreshold, Rollout, TrafficWeights},
-    model::{limits, replica_set::ReplicaSet},
+    model::{codec, limits, replica_set::ReplicaSet},
 };
 
 use super::step::{self, Share};
@@ -218,7 +218,7 @@ pub fn routed_canary(rollout: &Rollout, sets: &Sets<'_>, weights: Option<&Traffi
     let (new, stable) = match weights {
         None => (new, rest),
         // Traffic must have left a version before its pods go.
-        Some(weights) if rollout.status.abort => {
+        Some(weights) if codec::abort(&rollout.status).is_on() => {
             (new.max(size(weights.canary.weight)), rest.max(size(weights.stable.weight)))
         }
         Some(weights) => (new, rest.max(size(weights.stable.weight))),
@@ -275,10 +275,10 @@ pub fn blue_green_new(rollout: &Rollout, new: &ReplicaSet, active: Option<&Repli
     let preview = rollout.spec.strategy.blue_green.as_ref().and_then(|blue_green| blue_green.preview_replica_count);
     let status = &rollout.status;
     let is_switched = active.is_none_or(|active| active.name == new.name);
-    let is_paused = rollout.spec.paused || !status.pause_conditions.is_empty();
+    let is_paused = rollout.spec.paused || codec::hold(status).first().is_some();
     let is_authorised = !is_paused && status.blue_green.scale_up_preview_check_point;
     match preview {
-        Some(_) if is_switched || status.promote_full => all,
+        Some(_) if is_switched || codec::promotion(status).is_full() => all,
         Some(preview) if new.hash.as_str() != status.current_pod_hash => preview,
         Some(_) if is_authorised => all,
         Some(preview) => preview,

@@ -12,7 +12,7 @@ use crate::{
         object,
         value::{Text, Value},
     },
-    model::limits,
+    model::{codec, limits},
 };
 
 /// How soon to look again whether more pods can be replaced: a pod that comes as fast as another goes changes no count.
@@ -29,8 +29,7 @@ pub(super) enum Restart {
 
 /// Whether a restart is due: asked for, the moment has passed, and not yet carried out.
 pub fn is_due(rollout: &Rollout, now: Timestamp) -> bool {
-    let asked = rollout.spec.restart_at;
-    asked != rollout.status.restarted_at && asked.is_some_and(|at| now > *at)
+    codec::decode(&rollout.status).restart(&rollout.spec).is_some_and(|at| now > *at)
 }
 
 impl<'v> Pass<'v> {
@@ -64,7 +63,7 @@ impl<'v> Pass<'v> {
         if old.len() > evicted.len() {
             self.wake_at(view.now.saturating_add(AGAIN).unwrap_or(Timestamp::MAX));
         } else {
-            self.next.restarted_at = Some(at);
+            self.memory.restarted_at = Some(at);
         }
         self.because(format!(
             "{} of {} pods are older than the restart; {} go now",

@@ -9,11 +9,12 @@ use super::{pass::Pass, replicas, view::Service, view::Set};
 use crate::{
     api::{
         Rollout,
-        constants::{annotation, label, message, pause, reason},
+        constants::{annotation, label, message, reason},
     },
     kubernetes::{status::FieldError, value::Text},
     model::{
         limits,
+        memory::PauseReason,
         problem::Words,
         references::{self, References, ServiceRole},
     },
@@ -91,8 +92,8 @@ impl Pass<'_> {
         let view = self.view;
         let Some(strategy) = &view.rollout.spec.strategy.canary else { return };
         self.ensure(&strategy.stable_service, view.stable_set());
-        let aborted = self.pauses.is_aborted(&view.rollout.status);
-        let canary = if aborted && strategy.traffic_routing.is_none() { view.stable_set() } else { view.new_set() };
+        let canary =
+            if self.is_aborted() && strategy.traffic_routing.is_none() { view.stable_set() } else { view.new_set() };
         self.ensure(&strategy.canary_service, canary);
     }
 
@@ -125,7 +126,7 @@ impl Pass<'_> {
         let status = &view.rollout.status;
         let may_switch = self.is_fast_tracked(active)
             || self.is_blue_green_pause_over() && strategy.pre_promotion_analysis.is_none();
-        let hash = if status.abort {
+        let hash = if view.memory.abort.is_on() {
             Text::from(status.stable_rs.as_str())
         } else if may_switch {
             new.info.hash.clone()
@@ -139,14 +140,14 @@ impl Pass<'_> {
     pub(super) fn is_fast_tracked(&self, active: &Service) -> bool {
         let new = self.view.new_set().map(|new| &new.info.hash);
         self.is_fast_rollback()
-            || self.view.rollout.status.promote_full
+            || self.view.memory.promotion.is_full()
             || active.hash.is_empty()
             || Some(&active.hash) == new
     }
 
     /// Whether every movement of pods and Services stands still: a person said so, or an analysis did not know.
     pub(super) fn is_halted(&self) -> bool {
-        let rollout = &self.view.rollout;
-        rollout.spec.paused || super::pauses::since(&rollout.status, pause::INCONCLUSIVE_ANALYSIS).is_some()
+        let view = self.view;
+        view.rollout.spec.paused || view.memory.hold.since(&PauseReason::InconclusiveAnalysis).is_some()
     }
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     api::{
         PodTemplateMetadata,
-        constants::{annotation, message, pause, reason},
+        constants::{annotation, message, reason},
     },
     kubernetes::{
         clock::rfc3339,
@@ -23,6 +23,7 @@ use crate::{
     model::{
         ephemeral, health,
         limits::{self, AbortDelay},
+        memory::PauseReason,
         replica_set::ReplicaSet,
         revision,
     },
@@ -98,7 +99,7 @@ impl Pass<'_> {
         let rollout = &self.view.rollout;
         let canary = rollout.spec.strategy.canary.as_ref();
         let delay = limits::abort_scale_down_delay(rollout);
-        self.pauses.is_aborted(&rollout.status)
+        self.is_aborted()
             && self.view.stable.is_some()
             && canary.is_none_or(|canary| canary.traffic_routing.is_some())
             && delay != AbortDelay::Never
@@ -205,7 +206,7 @@ impl Pass<'_> {
     fn old_blue_green_sets(&mut self) {
         let view = self.view;
         let Some(strategy) = &view.rollout.spec.strategy.blue_green else { return };
-        if super::pauses::since(&view.rollout.status, pause::INCONCLUSIVE_ANALYSIS).is_some() {
+        if view.memory.hold.since(&PauseReason::InconclusiveAnalysis).is_some() {
             return;
         }
         if strategy.post_promotion_analysis.is_some()

@@ -2,18 +2,22 @@
 //!
 //! Written once at the end of a pass, whole. Never says that something happened which the pass only hopes for.
 
+use std::mem;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{pass::Pass, step, target::Verdict};
 use crate::{
     api::{
         RolloutStatus,
-        constants::{condition, message, pause, reason},
+        constants::{completion, condition, message, reason},
     },
     kubernetes::{selector::Labels, value::Value},
     model::{
+        codec,
         conditions::{self, Truth},
         health::Health,
+        memory::{PauseReason, Promotion},
     },
 };
 
@@ -30,14 +34,13 @@ impl Pass<'_> {
         next.collision_count = old.collision_count;
         next.conditions = old.conditions.clone();
         conditions::remove(&mut next.conditions, condition::INVALID_SPEC);
-        next.promote_full = old.promote_full;
         next
     }
 
     /// As at the beginning of an update.
     pub(super) fn reset(&mut self, next: &mut RolloutStatus) {
-        self.pauses.clear();
-        next.promote_full = false;
+        self.end_waits();
+        self.memory.promotion = Promotion::BySteps;
         next.blue_green.pre_promotion_analysis_run_status = None;
         next.blue_green.post_promotion_analysis_run_status = None;
         next.blue_green.scale_up_preview_check_point = false;
@@ -50,8 +53,8 @@ impl Pass<'_> {
     /// The new version is the stable one.
     pub(super) fn promote(&mut self, next: &mut RolloutStatus, why: &str) {
         let rollout = &self.view.rollout;
-        self.pauses.clear();
-        next.promote_full = false;
+        self.end_waits();
+        self.memory.promotion = Promotion::BySteps;
         next.blue_green.scale_up_preview_check_point = false;
         if let Some(canary) = &rollout.spec.strategy.canary {
             let steps = i32::try_from(canary.steps.len()).unwrap_or(i32::MAX);
@@ -59,7 +62,8 @@ impl Pass<'_> {
         }
         if next.stable_rs != next.current_pod_hash {
             if let Some(duration) = next.duration.as_mut().filter(|duration| duration.completion_status.is_none()) {
-                let how = if rollout.status.promote_full { "FastPromoted" } else { "Promoted" };
+                let how =
+                    if self.view.memory.promotion.is_full() { completion::FAST_PROMOTED } else { completion::PROMOTED };
                 duration.completion_status = Some(how.into());
             }
             next.stable_rs = next.current_pod_hash.clone();
@@ -81,29 +85,29 @@ impl Pass<'_> {
     /// Closes the pass: conditions, phase and duration follow from what is decided.
     pub(super) fn persist(mut self, mut next: RolloutStatus) -> Verdict {
         let view = self.view;
-        let old = &view.rollout.status;
         next.observed_generation = view.rollout.metadata.generation.to_string();
         next.workload_observed_generation =
             view.workload.as_ref().map(|workload| workload.generation.to_string()).unwrap_or_default();
         self.abort_at_deadline(&next);
-        self.pauses.record(old, &mut next, view.now);
+        self.memory = mem::take(&mut self.memory).acted_upon(self.now());
+        codec::encode(&self.memory, &mut next);
         self.conditions(&mut next);
         let health = Health::of(&view.rollout.spec, &next);
         (next.phase, next.message) = (health.phase_word().to_owned(), health.to_string());
         next.duration = self.duration(&next);
-        self.announce_pauses(&next);
+        self.announce_pauses();
         self.wake_at_deadline(&next);
         self.close(Some(next))
     }
 
-    fn announce_pauses(&mut self, next: &RolloutStatus) {
-        let was_paused = !self.view.rollout.status.pause_conditions.is_empty();
-        match (was_paused, next.pause_conditions.first()) {
+    fn announce_pauses(&mut self) {
+        let was_paused = self.view.memory.hold.first().is_some();
+        match (was_paused, self.memory.hold.first()) {
             (false, Some(pause)) => {
                 self.say(reason::ROLLOUT_PAUSED, format!("{} ({})", message::PAUSED, pause.reason));
             }
             // An abort ends pauses, too; nobody resumed then.
-            (true, None) if next.aborted_at.is_none() => self.say(reason::ROLLOUT_RESUMED, message::RESUMED),
+            (true, None) if !self.is_aborted() => self.say(reason::ROLLOUT_RESUMED, message::RESUMED),
             (true, None) | (true, Some(_)) | (false, None) => {}
         }
     }
@@ -113,7 +117,7 @@ impl Pass<'_> {
         let view = self.view;
         let rollout = &view.rollout;
         let is_over = rollout.spec.progress_deadline_abort
-            && !self.pauses.is_aborted(&rollout.status)
+            && !self.is_aborted()
             && !conditions::is_completed(next)
             && !conditions::is_progress(rollout, next)
             && !self.waits_by_design()
@@ -121,7 +125,7 @@ impl Pass<'_> {
         if is_over {
             let told = self.timed_out();
             self.warn(reason::ROLLOUT_ABORTED, told.clone());
-            self.pauses.abort(told);
+            self.abort(told);
         }
     }
 
@@ -150,11 +154,11 @@ impl Pass<'_> {
     fn wake_at_deadline(&mut self, next: &RolloutStatus) {
         let rollout = &self.view.rollout;
         let Some(progressing) = conditions::find(&next.conditions, condition::PROGRESSING) else { return };
-        let is_paused = !next.pause_conditions.is_empty() || rollout.spec.paused;
+        let is_paused = self.memory.hold.first().is_some() || rollout.spec.paused;
         if conditions::is_healthy(rollout, next)
             || progressing.reason == reason::TIMED_OUT
             || is_paused
-            || next.abort
+            || self.is_aborted()
             || self.is_indefinite()
         {
             return;
@@ -168,7 +172,7 @@ impl Pass<'_> {
 
     fn conditions(&mut self, next: &mut RolloutStatus) {
         let became_unhealthy = self.healthy_condition(next);
-        if self.pauses.is_aborted(&self.view.rollout.status) {
+        if self.is_aborted() {
             self.aborted_condition(next);
         } else {
             self.progressing_condition(next, became_unhealthy);
@@ -198,7 +202,7 @@ impl Pass<'_> {
     /// Says whether it is healthy; answers whether it has just ceased to be.
     fn healthy_condition(&self, next: &mut RolloutStatus) -> bool {
         let rollout = &self.view.rollout;
-        let is_paused = !next.pause_conditions.is_empty() || rollout.spec.paused;
+        let is_paused = self.memory.hold.first().is_some() || rollout.spec.paused;
         let is_healthy = !is_paused && conditions::is_healthy(rollout, next);
         if !is_healthy && conditions::find(&rollout.status.conditions, condition::HEALTHY).is_none() {
             return false;
@@ -211,7 +215,7 @@ impl Pass<'_> {
 
     fn aborted_condition(&mut self, next: &mut RolloutStatus) {
         let mut told = message::rollout_aborted(self.revision());
-        if let Some(why) = self.pauses.abort_message() {
+        if let Some(why) = self.why_aborted() {
             told = format!("{told}: {why}");
         }
         let aborted =
@@ -309,20 +313,20 @@ impl Pass<'_> {
     }
 
     /// Whether one of these waits is a person's to end.
-    pub(super) fn waits_for_a_person(&self, next: &RolloutStatus) -> bool {
+    pub(super) fn waits_for_a_person(&self) -> bool {
         let rollout = &self.view.rollout;
         let strategy = &rollout.spec.strategy;
-        let is_manual = |reason: &str| match reason {
-            pause::INCONCLUSIVE_ANALYSIS | pause::INCONCLUSIVE_EXPERIMENT => true,
-            pause::CANARY_PAUSE_STEP => step::position(rollout)
+        let is_manual = |reason: &PauseReason| match reason {
+            PauseReason::InconclusiveAnalysis | PauseReason::InconclusiveExperiment => true,
+            PauseReason::CanaryStep => step::position(rollout)
                 .and_then(|position| position.step?.pause.as_ref())
                 .is_some_and(|pause| pause.duration.is_none()),
-            pause::BLUE_GREEN_PAUSE => {
+            PauseReason::BlueGreen => {
                 strategy.blue_green.as_ref().is_some_and(|strategy| strategy.auto_promotion_enabled == Some(false))
             }
-            _ => false,
+            PauseReason::Other(_) => false,
         };
-        rollout.spec.paused || next.pause_conditions.iter().any(|pause| is_manual(&pause.reason))
+        rollout.spec.paused || self.memory.hold.pauses().any(|pause| is_manual(&pause.reason))
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::{
     api::{CanaryStep, Rollout, SetCanaryScale},
     model::{
+        codec,
         limits::{self, AbortDelay},
         replica_set::ReplicaSet,
     },
@@ -49,7 +50,7 @@ pub fn is_before_background_analysis(rollout: &Rollout) -> bool {
 /// The weight that the steps so far have set: none before the first that sets one, all when they are done, none after an
 /// abort.
 pub fn set_weight(rollout: &Rollout) -> i32 {
-    if rollout.status.abort {
+    if codec::abort(&rollout.status).is_on() {
         return 0;
     }
     match position(rollout) {
@@ -64,7 +65,7 @@ pub fn set_weight(rollout: &Rollout) -> i32 {
 /// follows the weight. Only with a router. After an abort only when the canary is to stay up.
 pub fn canary_scale(rollout: &Rollout) -> Option<&SetCanaryScale> {
     rollout.spec.strategy.canary.as_ref()?.traffic_routing.as_ref()?;
-    if rollout.status.abort && limits::abort_scale_down_delay(rollout) != AbortDelay::Never {
+    if codec::abort(&rollout.status).is_on() && limits::abort_scale_down_delay(rollout) != AbortDelay::Never {
         return None;
     }
     let Position { step: Some(_), so_far, .. } = position(rollout)? else { return None };
@@ -84,7 +85,8 @@ pub enum Share {
 /// What the size of the canary follows now. Without ReplicaSets an abort cannot go back step by step.
 pub fn share(rollout: &Rollout, new: Option<&ReplicaSet>, stable: Option<&ReplicaSet>) -> Share {
     let status = &rollout.status;
-    if status.promote_full || status.stable_rs.is_empty() || status.current_pod_hash == status.stable_rs {
+    if codec::promotion(status).is_full() || status.stable_rs.is_empty() || status.current_pod_hash == status.stable_rs
+    {
         return Share::Weight(limits::max_weight(rollout));
     }
     match canary_scale(rollout).map(|scale| (scale.replicas, scale.weight)) {
@@ -101,7 +103,7 @@ pub fn share(rollout: &Rollout, new: Option<&ReplicaSet>, stable: Option<&Replic
 pub fn desired_weight(rollout: &Rollout, new: Option<&ReplicaSet>, stable: Option<&ReplicaSet>) -> i32 {
     let canary = rollout.spec.strategy.canary.as_ref();
     let (true, Some(canary), Some(new), Some(stable)) =
-        (rollout.status.abort, canary.filter(|canary| canary.dynamic_stable_scale), new, stable)
+        (codec::abort(&rollout.status).is_on(), canary.filter(|canary| canary.dynamic_stable_scale), new, stable)
     else {
         return set_weight(rollout);
     };
@@ -134,7 +136,7 @@ pub fn returning_from<'a>(rollout: &'a Rollout, stable: &ReplicaSet) -> Option<&
 /// Whether only the stable version matters to where traffic may go: after an abort, or while returning to it.
 pub fn is_going_back(rollout: &Rollout, sets: &[ReplicaSet]) -> bool {
     let stable = sets.iter().find(|set| set.hash.as_str() == rollout.status.stable_rs);
-    rollout.status.abort || stable.is_some_and(|stable| returning_from(rollout, stable).is_some())
+    codec::abort(&rollout.status).is_on() || stable.is_some_and(|stable| returning_from(rollout, stable).is_some())
 }
 
 #[cfg(test)]

@@ -18,7 +18,9 @@ use crate::{
         value::{Text, Value},
     },
     model::{
-        hash, names,
+        codec, hash,
+        memory::Memory,
+        names,
         parse::{self, PodsFrom},
         problem::Words,
         replica_set::{self, ReplicaSet},
@@ -56,6 +58,8 @@ pub struct View {
     pub object: Value,
     /// The Rollout, with the pod template of the workload it refers to.
     pub rollout: Rollout,
+    /// What people asked for and passes have begun.
+    pub memory: Memory,
     /// What is wrong with its specification, in the words of its condition; `None` if it can be acted upon.
     pub invalid: Option<String>,
     /// The hash of its pod template.
@@ -150,6 +154,7 @@ impl View {
         View {
             now: seen.now,
             object: seen.rollout.clone(),
+            memory: codec::decode(&rollout.status),
             invalid,
             workload: workload.ok().flatten(),
             sets: claim.owned.iter().map(Set::of).collect(),
