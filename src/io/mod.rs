@@ -3,5 +3,6 @@
 
 pub mod api;
 pub mod daemon;
+pub mod git;
 pub mod pass;
 pub mod watch;

@@ -10,6 +10,8 @@ use crate::{
         git_source::{Drift, GitSource, Host, OnAbort, OnNewCommit, Prune, Reference, Report, Signed, Verification},
         path::At,
         problem::{Code, Notes, Parsed},
+        remote::Remote,
+        version_range::VersionRange,
         weight::Limit,
     },
 };
@@ -78,7 +80,10 @@ fn url(url: &str, at: &At, notes: &mut Notes) {
         Some((host, _)) if host.contains('@') && url.starts_with("https://") => {
             ("a URL is no place for credentials".to_owned(), "put them into a Secret, and name it in secretRef")
         }
-        Some(_) => return,
+        Some(_) => match Remote::parse(url) {
+            Ok(_) => return,
+            Err(wrong) => (format!("{url:?} {wrong}"), "write https://host/path or ssh://user@host/path"),
+        },
     };
     notes.ours(at, Code::SourceUrl, what, remedy);
 }
@@ -110,6 +115,12 @@ fn reference(wire: &api::GitReference, at: &At, notes: &mut Notes) -> Option<Ref
     {
         let what = format!("{commit:?} is not the whole hash of a commit");
         notes.ours(&at.key("commit"), Code::SourceReference, what, "write all 40 (or 64) digits");
+        return None;
+    }
+    if let Reference::Semver(range) = &first
+        && let Err(what) = VersionRange::parse(range)
+    {
+        notes.ours(&at.key("semver"), Code::SourceReference, what, "write a range such as >=1.2.0 <2.0.0");
         return None;
     }
     Some(first)
@@ -233,6 +244,12 @@ mod tests {
         check("ref", two, "spec.ref: several things to follow are named");
         let short = serde_json::json!({"commit": "abc"});
         check("ref", short, "spec.ref.commit: \"abc\" is not the whole hash of a commit");
+        let range = serde_json::json!({"semver": "1 - 2"});
+        let dash = "spec.ref.semver: \"1 - 2\" is a range with a dash; write >= and <= instead";
+        check("ref", range, dash);
+        let odd = "https://host/a?b";
+        let characters = "has a path with characters other than letters, digits, `~`, `_`, `.`, `+` and `-`";
+        check("url", odd.into(), &format!("spec.url: {odd:?} {characters}"));
         check("interval", "5".into(), "spec.interval: time: missing unit in duration \"5\"");
         check("interval", "0s".into(), "spec.interval: 0s is not above zero");
         check("pruneLimit", "10".into(), "spec.pruneLimit: \"10\" may mean a number or a percentage");

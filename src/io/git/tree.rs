@@ -1,0 +1,240 @@
+//! The files of a commit, as bytes.
+//!
+//! Only manifests are read (`*.yaml`, `*.yml`, `*.json`); hidden files and folders are passed by, as `lint` does. A link
+//! or a submodule is data: named, never followed. Never writes anything anywhere.
+
+use std::{collections::HashMap, fmt};
+
+use git2::{Odb, Oid, Repository, Tree};
+
+use super::{Error, limits::ReadLimits};
+use crate::model::glob;
+
+/// What a folder of a commit holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files {
+    /// The manifests, sorted by path.
+    pub files: Vec<File>,
+    /// What was not read, sorted by path.
+    pub refused: Vec<Refused>,
+}
+
+/// A file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its path in the repository.
+    pub path: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+    /// The hash of what it holds: equal hashes, equal bytes.
+    pub blob: String,
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} bytes, {})", self.path, self.bytes.len(), self.blob)
+    }
+}
+
+/// An entry that was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Its path, with odd characters made visible.
+    pub path: String,
+    /// Why.
+    pub why: Refusal,
+}
+
+/// Why an entry was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is a symbolic link.
+    Link,
+    /// It is a submodule.
+    Submodule,
+    /// Its name has characters that cannot be seen, or means something to a file system.
+    Name,
+    /// Another name differs from it only in case.
+    Twin(String),
+    /// It is larger than this.
+    Size(usize),
+}
+
+impl Refusal {
+    /// Whether what is missing may have been meant for the cluster, so that nothing may be pruned.
+    pub fn doubtful(&self) -> bool {
+        match self {
+            Refusal::Link | Refusal::Name | Refusal::Twin(_) | Refusal::Size(_) => true,
+            Refusal::Submodule => false,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Link => {
+                f.write_str("is a symbolic link, which is not followed; commit the file itself, or exclude it")
+            }
+            Refusal::Submodule => f.write_str("is a submodule, which is not read; make it a source of its own"),
+            Refusal::Name => f.write_str("has a name that could be taken for another; rename it"),
+            Refusal::Twin(other) => write!(f, "differs from {other} only in case; rename or exclude one of them"),
+            Refusal::Size(allowed) => {
+                write!(f, "is larger than the {} KiB allowed; split it, or exclude it", allowed / 1024)
+            }
+        }
+    }
+}
+
+/// Reads the manifests below a folder of a commit's tree.
+pub fn read(
+    repository: &Repository,
+    root: &Tree<'_>,
+    path: &str,
+    exclude: &[String],
+    limits: &ReadLimits,
+) -> Result<Option<Files>, Error> {
+    let odb = repository.odb().map_err(|error| broken(path, &error))?;
+    let mut reading =
+        Reading { repository, odb, exclude, limits, top: path, entries: 0, bytes: 0, found: Files::default() };
+    let Some(tree) = folder(repository, root, path)? else { return Ok(None) };
+    reading.tree(&tree, path, 0)?;
+    let mut found = reading.found;
+    found.files.sort_by(|one, other| one.path.cmp(&other.path));
+    found.refused.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(Some(found))
+}
+
+/// The folder at a path; each step must be a real folder, never a link.
+pub fn folder<'r>(repository: &'r Repository, root: &Tree<'r>, path: &str) -> Result<Option<Tree<'r>>, Error> {
+    let mut tree = root.clone();
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        let Some(entry) = tree.get_name(name).filter(|entry| entry.filemode() == 0o040_000) else { return Ok(None) };
+        let id = entry.id();
+        drop(entry);
+        tree = repository.find_tree(id).map_err(|error| broken(path, &error))?;
+    }
+    Ok(Some(tree))
+}
+
+struct Reading<'a> {
+    repository: &'a Repository,
+    odb: Odb<'a>,
+    exclude: &'a [String],
+    limits: &'a ReadLimits,
+    /// The folder that patterns are relative to.
+    top: &'a str,
+    entries: usize,
+    bytes: usize,
+    found: Files,
+}
+
+impl Reading<'_> {
+    fn tree(&mut self, tree: &Tree<'_>, folder: &str, depth: usize) -> Result<(), Error> {
+        if depth > self.limits.depth {
+            return Err(limit(format!("the depth of {}", visible(folder)), format!("{} folders", self.limits.depth)));
+        }
+        self.entries += tree.len();
+        if self.entries > self.limits.entries {
+            return Err(limit("the number of files and folders", format!("{}", self.limits.entries)));
+        }
+        let mut folded: HashMap<String, String> = HashMap::new();
+        for entry in tree {
+            let raw = entry.name_bytes();
+            if raw.starts_with(b".") && raw != b"." && raw != b".." {
+                continue;
+            }
+            let shown = join(folder, &visible(&String::from_utf8_lossy(raw)));
+            if shown.len() > self.limits.path_bytes {
+                return Err(limit("the length of a path", format!("{} bytes", self.limits.path_bytes)));
+            }
+            let Some(name) = std::str::from_utf8(raw).ok().filter(|name| honest(name)) else {
+                self.refuse(shown, Refusal::Name);
+                continue;
+            };
+            let path = join(folder, name);
+            if self.excluded(&path) {
+                continue;
+            }
+            let before = folded.insert(name.to_lowercase(), path.clone());
+            match (entry.filemode_raw(), manifest(name)) {
+                (0o040_000, _) => {
+                    if let Some(twin) = before {
+                        self.refuse(path, Refusal::Twin(twin));
+                        continue;
+                    }
+                    let below = self.repository.find_tree(entry.id()).map_err(|error| broken(&path, &error))?;
+                    self.tree(&below, &path, depth + 1)?;
+                }
+                (0o120_000, _) => self.refuse(path, Refusal::Link),
+                (0o160_000, _) => self.refuse(path, Refusal::Submodule),
+                (_, true) => match before {
+                    Some(twin) => self.refuse(path, Refusal::Twin(twin)),
+                    None => self.blob(path, entry.id())?,
+                },
+                (_, false) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn blob(&mut self, path: String, id: Oid) -> Result<(), Error> {
+        if self.found.files.len() >= self.limits.files {
+            return Err(limit("the number of manifests", format!("{}", self.limits.files)));
+        }
+        // The size is known before the bytes are unpacked.
+        let (size, _) = self.odb.read_header(id).map_err(|error| broken(&path, &error))?;
+        if size > self.limits.file_bytes {
+            self.refuse(path, Refusal::Size(self.limits.file_bytes));
+            return Ok(());
+        }
+        self.bytes += size;
+        if self.bytes > self.limits.bytes {
+            return Err(limit("the size of all manifests", format!("{} MiB", self.limits.bytes >> 20)));
+        }
+        let blob = self.repository.find_blob(id).map_err(|error| broken(&path, &error))?;
+        self.found.files.push(File { path, bytes: blob.content().to_vec(), blob: id.to_string() });
+        Ok(())
+    }
+
+    fn excluded(&self, path: &str) -> bool {
+        let below = path.strip_prefix(self.top).unwrap_or(path).trim_start_matches('/');
+        self.exclude.iter().any(|pattern| glob::matches(pattern, below))
+    }
+
+    fn refuse(&mut self, path: String, why: Refusal) {
+        self.found.refused.push(Refused { path, why });
+    }
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+fn manifest(name: &str) -> bool {
+    [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether people see the name as it is, and no file system takes it for something else.
+fn honest(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\\']) && !name.chars().any(invisible)
+}
+
+/// Characters that do not show, or turn the direction of those around them.
+fn invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A text whose odd characters show.
+pub fn visible(text: &str) -> String {
+    text.chars().map(|c| if invisible(c) { '\u{fffd}' } else { c }).collect()
+}
+
+fn limit(what: impl Into<String>, allowed: String) -> Error {
+    Error::Limit { what: what.into(), allowed }
+}
+
+fn broken(path: &str, error: &git2::Error) -> Error {
+    Error::Malformed { remote: format!("the repository at {:?}", visible(path)), cause: error.message().to_owned() }
+}
