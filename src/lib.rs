@@ -26,6 +26,7 @@
 //! | [`model`] | what they mean: exact types, problems, hashes, health |
 //! | [`rollout`] | deciding about a Rollout: sizes, steps, history |
 //! | [`analysis`] | how an analysis goes on; today the language of its conditions |
+//! | [`sync`] | deciding about a GitSource: the objects of a commit, what is applied and pruned, what the commit is told |
 //! | [`manifest`] | bytes of files to objects that know their places |
 //! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache |
 //! | [`lint`] | manifests to every problem they have |
@@ -68,3 +69,4 @@ pub mod manifest;
 pub mod model;
 pub mod rollout;
 pub mod sim;
+pub mod sync;

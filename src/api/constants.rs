@@ -13,6 +13,8 @@ pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 pub const TIDEGATE_GROUP: &str = "tidegate.dev";
 /// Its group and version.
 pub const TIDEGATE_API_VERSION: &str = "tidegate.dev/v1alpha1";
+/// Who writes what git says, as owners of fields are named.
+pub const FIELD_MANAGER: &str = "tidegate";
 /// Who events say they come from.
 pub const EVENT_COMPONENT: &str = "rollouts-controller";
 
@@ -36,6 +38,8 @@ pub mod kind {
 pub mod label {
     /// The version a ReplicaSet, pod, Service selector, AnalysisRun or Experiment belongs to.
     pub const POD_TEMPLATE_HASH: &str = "rollouts-pod-template-hash";
+    /// The GitSource that an object comes from.
+    pub const SOURCE: &str = "tidegate.dev/source";
     /// Which of several controllers looks after an object.
     pub const INSTANCE_ID: &str = "argo-rollouts.argoproj.io/controller-instance-id";
     /// What a Rollout uses an AnalysisRun for.
@@ -96,6 +100,20 @@ pub mod annotation {
     pub const MANAGED_ALB_ACTIONS: &str = "rollouts.argoproj.io/managed-alb-actions";
     /// Asks a GitSource to look at its repository now; any new value does.
     pub const SYNC_REQUESTED: &str = "tidegate.dev/sync-requested";
+    /// The newest commit that changed an object's content.
+    pub const COMMIT: &str = "tidegate.dev/commit";
+    /// The file of the repository that an object stands in.
+    pub const PATH: &str = "tidegate.dev/path";
+    /// What an object's content was in the repository, as a digest.
+    pub const DIGEST: &str = "tidegate.dev/digest";
+    /// `disabled`: the object is never pruned.
+    pub const PRUNE: &str = "tidegate.dev/prune";
+    /// `once`: the object is created and then left alone; `ignore`: it is not even that.
+    pub const APPLY: &str = "tidegate.dev/apply";
+    /// A number: objects of a higher one wait until those of lower ones are healthy.
+    pub const WAVE: &str = "tidegate.dev/wave";
+    /// `true`, in git or in the cluster: the object stays as it is until this is taken away.
+    pub const SUSPEND: &str = "tidegate.dev/suspend";
 }
 
 /// Phases of a Rollout.

@@ -8,6 +8,7 @@ pub mod apply;
 pub mod builtin;
 pub mod clock;
 pub mod convert;
+pub mod decode;
 pub mod duration;
 pub mod facts;
 pub mod kind;

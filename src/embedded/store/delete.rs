@@ -13,6 +13,7 @@ use super::{
 };
 use crate::kubernetes::{
     clock::rfc3339,
+    decode,
     kind::Kind,
     object::Object,
     status::{FieldError, Status},
@@ -131,7 +132,7 @@ impl Store {
                     return Ok(answer(&Arc::new(marked)));
                 }
                 let marked = self.commit(resource, Some(object), Some(marked));
-                if strategy::is_crd(kind) {
+                if decode::is_crd(kind) {
                     self.finish_definitions();
                 }
                 Ok(answer(&marked))
@@ -219,7 +220,7 @@ fn course(kind: &Kind, object: &Object, options: &DeleteOptions, now: Timestamp)
     if kind.is("", "Namespace") {
         return namespace_course(value, marked, now);
     }
-    if strategy::is_crd(kind) && !marked {
+    if decode::is_crd(kind) && !marked {
         definition::terminate(&mut value, now);
         value.set_at(&["metadata", "deletionTimestamp"], rfc3339(now));
         return Course::Mark(value);

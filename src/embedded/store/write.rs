@@ -15,6 +15,7 @@ use crate::kubernetes::{
     apply::{self, Managers, Who},
     builtin::Context,
     clock::rfc3339,
+    decode,
     kind::Kind,
     names,
     object::Object,
@@ -33,7 +34,7 @@ impl Store {
         let (mut value, warnings) = self.decode_body(kind, body, &request)?;
         patch::check_type(kind, body, meta::text(body, "name").map(Text::as_str).unwrap_or_default())?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
-        strategy::default(kind, &mut value, None);
+        decode::default(kind, &mut value, None);
         meta::wipe(&mut value);
         if meta::text(&value, "resourceVersion").is_some() {
             return Err(Status::internal_bare("resourceVersion should not be set on objects to be created"));
@@ -50,7 +51,7 @@ impl Store {
         let (mut value, warnings) = self.decode_body(kind, body, &request)?;
         check_name(&value, &request)?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
-        strategy::default(kind, &mut value, None);
+        decode::default(kind, &mut value, None);
         let found = self.find(&resource.table, &request.namespace, &request.name).cloned();
         let Some(old) = found else {
             if !request.subresource.is_empty() || !strategy::creates_on_update(kind) {
@@ -83,7 +84,7 @@ impl Store {
         let live = present(kind, &old);
         let target = if touches_managers(how, body) { live.with_managed_fields() } else { live.value.clone() };
         let patched = apply_plain_patch(kind, how, &target, body)?;
-        let decoded = strategy::decode(kind, &patched, Some(&live.value), &[]).and_then(|decoded| {
+        let decoded = decode::decode(kind, &patched, Some(&live.value), &[]).and_then(|decoded| {
             let mut strict = patch::strict(how, body, &request.duplicates);
             strict.extend(decoded.strict);
             Ok((decoded.value, strategy::judge(strict, request.options.field_validation)?))
@@ -102,7 +103,7 @@ impl Store {
         check_name(&value, &request)?;
         patch::check_type(kind, &patched, &request.name)?;
         place_in_namespace(kind, &mut value, &request.namespace)?;
-        strategy::default(kind, &mut value, Some(&live.value));
+        decode::default(kind, &mut value, Some(&live.value));
         let managers = apply::updated(kind, Some(&live), &value, &self.who(&request));
         meta::put_meta(&mut value, "managedFields", None);
         let object = self.replace(resource, kind, old, &live, value, managers, &request)?;
@@ -125,7 +126,7 @@ impl Store {
         let who = self.who(request);
         let force = request.options.force.unwrap_or(false);
         let (merged, managers) = apply::apply(kind, live.as_deref(), body, &who, force)?;
-        let decoded = strategy::decode(kind, &merged, live.as_deref().map(|live| &live.value), &[])
+        let decoded = decode::decode(kind, &merged, live.as_deref().map(|live| &live.value), &[])
             .map_err(|message| apply::undecodable(kind, body, &message))?;
         let mut strict = decoded.strict;
         strict.extend(request.duplicates.iter().map(|path| format!("duplicate field {path:?}")));
@@ -134,7 +135,7 @@ impl Store {
         let mut value = decoded.value;
         place_in_namespace(kind, &mut value, &request.namespace)?;
         check_name(&value, request)?;
-        strategy::default(kind, &mut value, live.as_deref().map(|live| &live.value));
+        decode::default(kind, &mut value, live.as_deref().map(|live| &live.value));
         let (code, object) = match (found, live) {
             (Some(old), Some(live)) => (200, self.replace(resource, kind, old, &live, value, managers, request)?),
             _ => (201, self.insert(resource, kind, value, managers, request)?),
@@ -146,7 +147,7 @@ impl Store {
     fn decode_body(&self, kind: &Kind, body: &Value, request: &Request) -> Result<(Value, Vec<String>), Status> {
         self.check_type(kind, body)?;
         let decoded =
-            strategy::decode(kind, body, None, &request.duplicates).map_err(|message| cannot_handle(kind, &message))?;
+            decode::decode(kind, body, None, &request.duplicates).map_err(|message| cannot_handle(kind, &message))?;
         let warnings = strategy::judge(decoded.strict, request.options.field_validation)
             .map_err(|message| cannot_handle(kind, &message))?;
         Ok((decoded.value, warnings))
@@ -253,7 +254,7 @@ impl Store {
             return Ok(Arc::new(object));
         }
         let stored = self.commit(resource, None, Some(stored(resource, object)));
-        if strategy::is_crd(kind) {
+        if decode::is_crd(kind) {
             self.establish(resource, &stored);
         }
         Ok(present(kind, &stored))
@@ -356,7 +357,7 @@ impl Store {
             return Ok(Arc::new(object));
         }
         let stored = self.commit(resource, Some(old), Some(stored(resource, object)));
-        if strategy::is_crd(kind) && subresource.is_empty() {
+        if decode::is_crd(kind) && subresource.is_empty() {
             self.establish(resource, &stored);
         }
         Ok(present(kind, &stored))

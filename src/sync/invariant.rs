@@ -1,0 +1,169 @@
+//! An independent judge: what must never happen, whatever was decided. Shares no helper with the decision.
+
+use std::{collections::BTreeSet, fmt};
+
+use super::{
+    decide::{Action, State, Verdict, Write},
+    view::{Fetched, View},
+};
+use crate::kubernetes::value::Value;
+
+/// A rule that a verdict would break.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// Which.
+    pub rule: &'static str,
+    /// How.
+    pub what: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rule, self.what)
+    }
+}
+
+/// The rules that a verdict would break.
+pub fn check(view: &View, verdict: &Verdict) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    let mut no = |rule: &'static str, what: String| broken.push(Broken { rule, what });
+    let writes: Vec<&Write> = verdict
+        .actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Apply(write) => Some(write.as_ref()),
+            Action::Prune(_) => None,
+        })
+        .collect();
+    provenance(&writes, &mut no);
+    pruning(view, verdict, &mut no);
+    order(view, verdict, &mut no);
+    honesty(view, verdict, &mut no);
+    peace(view, &writes, &mut no);
+    broken
+}
+
+/// S57: every applied object carries the commit it came from, outside its pod template.
+fn provenance(writes: &[&Write], no: &mut dyn FnMut(&'static str, String)) {
+    for write in writes {
+        let commit = write.patch.str_at(&["metadata", "annotations", "tidegate.dev/commit"]).unwrap_or_default();
+        if !matches!(commit.len(), 40 | 64) || !commit.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            no("S57", format!("{} would not name its commit", write.id));
+        }
+        let template = write.patch.at(&["spec", "template", "metadata"]).map(Value::to_json).unwrap_or_default();
+        if template.contains("tidegate.dev/commit") {
+            no("S57", format!("{} would name its commit in its pod template", write.id));
+        }
+    }
+}
+
+/// S58: never prune on doubt, and only what is ours.
+fn pruning(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, String)) {
+    let prunes = verdict.actions.iter().filter_map(|action| match action {
+        Action::Prune(stale) => Some(stale),
+        Action::Apply(_) => None,
+    });
+    let Fetched::Commit(commit) = &view.fetched else {
+        prunes.for_each(|stale| no("S58", format!("{} would be deleted without a commit", stale.id)));
+        return;
+    };
+    for stale in prunes {
+        let sets = [Some(&commit.set), commit.promoted.as_ref().map(|(_, set)| set)];
+        // Where the last promoted set is put back, that is what is wanted.
+        let restored = verdict.reasons.iter().any(|reason| matches!(reason, super::Reason::Restores { .. }));
+        let wanted = sets[usize::from(restored)].or(sets[0]);
+        let Some(wanted) = wanted else { continue };
+        if !commit.set.problems.is_empty() || !wanted.problems.is_empty() || wanted.objects.is_empty() {
+            no("S58", format!("{} would be deleted while not everything is read", stale.id));
+        }
+        if wanted.objects.iter().any(|desired| desired.id == stale.id) {
+            no("S58", format!("{} would be deleted though git has it", stale.id));
+        }
+        let listed = view.status.inventory.iter().any(|entry| {
+            (entry.kind.as_str(), entry.namespace.as_str(), entry.name.as_str(), entry.uid.as_str())
+                == (stale.id.kind.as_str(), stale.id.namespace.as_str(), stale.id.name.as_str(), stale.uid.as_str())
+        });
+        if !listed || stale.uid.is_empty() {
+            no("S58", format!("{} would be deleted though it is not in the inventory", stale.id));
+        }
+        let is_it = view.live.get(&stale.id).is_some_and(|live| live.uid() == stale.uid);
+        if !is_it {
+            no("S58", format!("another {} would be deleted than the one that is there", stale.id));
+        }
+    }
+}
+
+/// S59: what is recorded as applied or rolled out is the commit that was fetched.
+fn order(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, String)) {
+    let fetched = match &view.fetched {
+        Fetched::Commit(commit) => Some(commit.revision.commit.as_str()),
+        Fetched::Nothing | Fetched::Failed(_) => None,
+    };
+    let pairs =
+        [(&verdict.status.applied, &view.status.applied), (&verdict.status.rolled_out, &view.status.rolled_out)];
+    for (new, old) in pairs {
+        let (new, old) = (new.as_ref().map(|r| r.commit.as_str()), old.as_ref().map(|r| r.commit.as_str()));
+        if new != old && new != fetched {
+            no("S59", format!("commit {} would be recorded though it was not fetched", new.unwrap_or("none")));
+        }
+    }
+}
+
+/// S60: success means that everything of this very commit is there and done.
+fn honesty(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, String)) {
+    let successes = verdict.reports.iter().filter(|report| report.state == State::Success);
+    for report in successes {
+        let Fetched::Commit(commit) = &view.fetched else {
+            no("S60", format!("commit {} would succeed without having been fetched", report.commit));
+            continue;
+        };
+        if commit.revision.commit != report.commit.as_str() {
+            no("S60", format!("commit {} would succeed while another is carried out", report.commit));
+        }
+        if verdict.actions.iter().any(|action| matches!(action, Action::Apply(_))) || !verdict.status.held.is_empty() {
+            no("S60", format!("commit {} would succeed with work left", report.commit));
+        }
+        for desired in commit.set.objects.iter().filter(|desired| desired.id.kind == "Rollout") {
+            let Some(live) = view.live.get(&desired.id) else { continue };
+            let text = |path: &[&str]| live.value.str_at(path).unwrap_or_default();
+            let observed = text(&["status", "observedGeneration"]).parse().unwrap_or(i64::MAX);
+            let promoted = text(&["status", "stableRS"]) == text(&["status", "currentPodHash"]);
+            if !promoted || observed < live.value.int_at(&["metadata", "generation"]).unwrap_or_default() {
+                no("S60", format!("commit {} would succeed before {} is promoted", report.commit, desired.id));
+            }
+        }
+    }
+}
+
+/// S63: a write never moves what an autoscaler or a Rollout has set.
+fn peace(view: &View, writes: &[&Write], no: &mut dyn FnMut(&'static str, String)) {
+    const HASH: &str = "rollouts-pod-template-hash";
+    let scaled: BTreeSet<(String, String)> = view
+        .live
+        .values()
+        .filter(|live| live.value.str_at(&["kind"]) == Some("HorizontalPodAutoscaler"))
+        .filter_map(|live| {
+            let target = live.value.at(&["spec", "scaleTargetRef"])?;
+            let name = format!("{}/{}", live.namespace(), target.str_at(&["name"])?);
+            Some((target.str_at(&["kind"])?.to_owned(), name))
+        })
+        .collect();
+    for write in writes {
+        let Some(live) = view.live.get(&write.id) else { continue };
+        let key = (write.id.kind.to_string(), format!("{}/{}", write.id.namespace, write.id.name));
+        let (wanted, there) = (write.patch.at(&["spec", "replicas"]), live.value.at(&["spec", "replicas"]));
+        if scaled.contains(&key) && wanted.is_some() && wanted != there {
+            no("S63", format!("{} would be scaled though an autoscaler does that", write.id));
+        }
+        let managed = live.annotation("argo-rollouts.argoproj.io/managed-by-rollouts").is_some();
+        let (wanted, there) = (write.patch.at(&["spec", "selector"]), live.value.at(&["spec", "selector", HASH]));
+        if write.id.kind == "Service"
+            && managed
+            && wanted.is_some()
+            && there.is_some()
+            && wanted.and_then(|s| s.get(HASH)) != there
+        {
+            no("S63", format!("{} would lose the version that its Rollout leads it to", write.id));
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Deciding about a GitSource: from the objects of a commit and what is in the cluster to what is written, and to what
+//! the commit is told.
+//!
+//! ```text
+//! files ──▶ Set ──▶ View ──▶ Situation ──▶ decide ──▶ Verdict { actions, status, reports, wake, reasons } ──▶ check
+//! ```
+//!
+//! Pure: never fetches, reads, writes, asks the time or fails. [`set`] makes objects of files, [`compare`] says what
+//! applying one would change, [`ownership`] which of its fields are somebody else's, [`decide()`] what is done about it,
+//! [`check`] refuses what must never happen.
+
+pub mod allow;
+pub mod compare;
+mod decide;
+pub mod health;
+pub mod hold;
+pub mod id;
+pub mod invariant;
+pub mod ownership;
+pub mod prune;
+pub mod reason;
+pub mod set;
+pub mod stage;
+#[cfg(test)]
+mod tests;
+pub mod view;
+
+pub use decide::{Action, Report, Situation, State, Verdict, Write, commit_to_follow, decide, is_over};
+pub use invariant::{Broken, check};
+pub use reason::Reason;
+pub use view::View;

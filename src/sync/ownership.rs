@@ -1,0 +1,398 @@
+//! Which fields of an object are somebody else's, without anybody having to say so.
+//!
+//! An autoscaler owns the size of what it scales; a Rollout owns the hash in the selectors of its Services, the weights
+//! in its routes, and the size of the workload it replaces. Where git says something about such a field, what is live
+//! counts: it is what is applied, so that an apply never moves it and never gives up a field that would then be removed.
+//! On creation git's word counts. Never looks at anything but names and shapes.
+
+use std::collections::BTreeSet;
+
+use super::id::Id;
+use crate::{
+    api::{
+        self, Rollout,
+        constants::{self, annotation, label},
+    },
+    kubernetes::{
+        apply::{Operation, fieldpath::PathElement},
+        object::Object,
+        value::{Map, Text, Value},
+    },
+    model::refers,
+    rollout::services,
+};
+
+/// Who owns what, among the objects of a view.
+#[derive(Debug, Clone, Default)]
+pub struct Claims {
+    /// What autoscalers scale, and what Rollouts with a `workloadRef` scale down.
+    scaled: BTreeSet<Id>,
+    /// The Services whose selectors Rollouts set.
+    services: BTreeSet<Id>,
+    /// The objects in which Rollouts set weights and routes, by group, namespace and name: they name no kinds.
+    routers: BTreeSet<(Text, Text)>,
+    /// The routes that Rollouts make and remove.
+    routes: BTreeSet<Text>,
+}
+
+impl Claims {
+    /// Reads who owns what: objects that git wants and objects that are there count alike.
+    pub fn of<'o>(objects: impl Iterator<Item = &'o Value>) -> Claims {
+        let mut claims = Claims::default();
+        for object in objects {
+            let id = Id::of(object);
+            match (id.group.as_str(), id.kind.as_str()) {
+                ("autoscaling", "HorizontalPodAutoscaler") => claims.scaler(&id, object, ""),
+                ("keda.sh", "ScaledObject") => claims.scaler(&id, object, "Deployment"),
+                (constants::GROUP, constants::kind::ROLLOUT) => claims.rollout(&id, object),
+                _ => {}
+            }
+        }
+        claims
+    }
+
+    fn scaler(&mut self, id: &Id, object: &Value, default: &str) {
+        let text = |key: &str| object.str_at(&["spec", "scaleTargetRef", key]);
+        let kind = text("kind").unwrap_or(default);
+        let group = match text("apiVersion") {
+            Some(version) => version.split_once('/').map_or("", |(group, _)| group),
+            None => "apps",
+        };
+        self.scaled.insert(Id::new(group, kind, &id.namespace, text("name").unwrap_or_default()));
+    }
+
+    fn rollout(&mut self, id: &Id, object: &Value) {
+        let mut rollout: Rollout = api::read(object).object;
+        rollout.metadata.namespace = id.namespace.to_string();
+        for (_, name) in services::named(&rollout) {
+            self.services.insert(Id::new("", "Service", &id.namespace, name));
+        }
+        if let Some(workload) = &rollout.spec.workload_ref {
+            let group = workload.api_version.split_once('/').map_or("", |(group, _)| group);
+            self.scaled.insert(Id::new(group, &workload.kind, &id.namespace, &workload.name));
+        }
+        let keys = refers::ingresses(&rollout).into_iter().chain(refers::virtual_services(&rollout));
+        for key in keys.chain(refers::destination_rule(&rollout)) {
+            self.routers.insert((key.namespace.into(), key.name.into()));
+        }
+        let routing = object.at(&["spec", "strategy", "canary", "trafficRouting"]);
+        if let Some(routing) = routing {
+            self.named_below(&id.namespace, routing);
+            for route in routing.list_at(&["managedRoutes"]) {
+                self.routes.extend(route.get("name").and_then(Value::as_text).cloned());
+            }
+        }
+    }
+
+    /// Takes every name below the settings of a router for that of an object it moves: plugins have shapes of their own.
+    fn named_below(&mut self, namespace: &Text, value: &Value) {
+        match value {
+            Value::Map(map) => {
+                for (key, value) in map.iter().filter(|(key, _)| *key != "managedRoutes") {
+                    let names = [
+                        "name",
+                        "httpRoute",
+                        "grpcRoute",
+                        "tcpRoute",
+                        "weightedTraefikServiceName",
+                        "trafficSplitName",
+                    ];
+                    if let Some(name) = value.as_text().filter(|_| names.contains(&key.as_str())) {
+                        self.routers.insert((namespace.clone(), name.clone()));
+                    }
+                    if *key == "mappings"
+                        || *key == "httpRoutes"
+                        || value.as_map().is_some()
+                        || value.as_list().is_some()
+                    {
+                        self.named_below(namespace, value);
+                    }
+                }
+            }
+            Value::List(items) => items.iter().for_each(|item| self.named_below(namespace, item)),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => {}
+        }
+    }
+
+    /// Whether somebody else sets the size of an object.
+    pub fn is_scaled(&self, id: &Id, live: Option<&Object>) -> bool {
+        self.scaled.contains(id) || live.is_some_and(scaled_by_a_controller)
+    }
+
+    /// Whether a Rollout sets the selector of this Service.
+    pub fn is_service(&self, id: &Id) -> bool {
+        self.services.contains(id)
+    }
+
+    /// Whether a Rollout moves weights in this object.
+    pub fn is_router(&self, id: &Id) -> bool {
+        let routes = ["networking.k8s.io", "extensions"].contains(&&*id.group)
+            || super::stage::Stage::of(&id.group, &id.kind) == super::stage::Stage::Route;
+        routes && self.routers.contains(&(id.namespace.clone(), id.name.clone()))
+    }
+
+    /// What is applied where git wants `desired`: what is somebody else's is as it is live.
+    pub fn settle(&self, id: &Id, desired: &Value, live: Option<&Object>) -> Value {
+        let mut wanted = desired.clone();
+        for note in MANAGED {
+            wanted.remove_at(&["metadata", "annotations", note]);
+        }
+        if self.is_scaled(id, live)
+            && let Some(live) = live
+        {
+            match live.value.at(&["spec", "replicas"]).filter(|_| owns(live, &["spec", "replicas"])) {
+                // Given up, it would be removed, and the default is one.
+                Some(replicas) => wanted.set_at(&["spec", "replicas"], replicas),
+                None => drop(wanted.remove_at(&["spec", "replicas"])),
+            }
+        }
+        if self.is_service(id) {
+            wanted.remove_at(&["spec", "selector", label::POD_TEMPLATE_HASH]);
+            let path = ["spec", "selector", label::POD_TEMPLATE_HASH];
+            if let Some(hash) = live.and_then(|live| live.value.at(&path))
+                && wanted.at(&["spec", "selector"]).is_some()
+            {
+                // A selector is owned as a whole: without the hash it would be taken back.
+                wanted.set_at(&path, hash);
+            }
+        }
+        if self.is_router(id)
+            && let Some(live) = live
+        {
+            wanted = self.routed(&wanted, &live.value);
+        }
+        wanted
+    }
+
+    /// A router's object with the weights, hashes and made routes that are live.
+    fn routed(&self, wanted: &Value, live: &Value) -> Value {
+        let mut routed = kept(wanted, live);
+        for stanza in ["http", "tls", "tcp"] {
+            let (wanted, live) = (routed.list_at(&["spec", stanza]), live.list_at(&["spec", stanza]));
+            let made =
+                |route: &&Value| route.get("name").and_then(Value::as_text).is_some_and(|n| self.routes.contains(n));
+            if wanted.is_empty() || !live.iter().any(|route| made(&route)) {
+                continue;
+            }
+            // They stand before everything else, or they would never match.
+            let own = wanted.iter().filter(|route| !made(route));
+            let all: Vec<Value> = live.iter().filter(made).chain(own).cloned().collect();
+            routed.set_at(&["spec", stanza], all);
+        }
+        let notes = live.at(&["metadata", "annotations"]).and_then(Value::as_map);
+        for (key, note) in notes.into_iter().flat_map(Map::iter).filter(|(key, _)| is_action(key)) {
+            if routed.at(&["metadata", "annotations", key]).is_some() {
+                routed.set_at(&["metadata", "annotations", key], note);
+            }
+        }
+        routed
+    }
+}
+
+/// Annotations that only engines write.
+const MANAGED: [&str; 6] = [
+    annotation::REVISION,
+    annotation::REVISION_HISTORY,
+    annotation::MANAGED_BY,
+    annotation::MANAGED_ALB_ANNOTATIONS,
+    annotation::MANAGED_ALB_ACTIONS,
+    "deployment.kubernetes.io/revision",
+];
+
+/// Whether an annotation of an Ingress is how the AWS controller is told of weights.
+fn is_action(key: &str) -> bool {
+    key.starts_with("alb.ingress.kubernetes.io/actions.")
+}
+
+/// What is wanted, with every weight and every hash label as it is live. Items of lists belong together that are alike but
+/// for those.
+fn kept(wanted: &Value, live: &Value) -> Value {
+    match (wanted, live) {
+        (Value::Map(map), Value::Map(other)) => {
+            let mut out = Map::default();
+            for (key, value) in map.iter().filter(|(key, _)| !is_moved(key)) {
+                out.insert(key.clone(), other.get(key).map_or_else(|| value.clone(), |live| kept(value, live)));
+            }
+            // Only where git routes at all: a weight that is live belongs to a destination that git names.
+            for (key, value) in other.iter().filter(|(key, _)| is_moved(key)) {
+                out.insert(key.clone(), value.clone());
+            }
+            Value::Map(out)
+        }
+        (Value::List(items), Value::List(others)) => {
+            if items.len() == others.len()
+                && items.iter().zip(others.iter()).all(|(item, live)| !items_clash(item, live))
+            {
+                // Nothing was put in or taken out.
+                return Value::list(items.iter().zip(others.iter()).map(|(item, live)| kept(item, live)));
+            }
+            let mut left: Vec<&Value> = others.iter().collect();
+            let pairs = items.iter().map(|item| {
+                let at = left.iter().position(|live| bare(item) == bare(live));
+                let at = at.or_else(|| left.iter().position(|live| same_name(item, live)));
+                at.map_or_else(|| item.clone(), |at| kept(item, left.remove(at)))
+            });
+            Value::list(pairs)
+        }
+        _ => wanted.clone(),
+    }
+}
+
+fn is_moved(key: &str) -> bool {
+    key == "weight" || key == label::POD_TEMPLATE_HASH
+}
+
+/// Whether two items bear different names, and so are not the same.
+fn items_clash(a: &Value, b: &Value) -> bool {
+    let names = |item: &Value| ["name", "host"].map(|key| item.str_at(&[key]).map(str::to_owned));
+    let host = |item: &Value| item.str_at(&["destination", "host"]).map(str::to_owned);
+    names(a) != names(b) || host(a) != host(b)
+}
+
+fn same_name(a: &Value, b: &Value) -> bool {
+    ["name", "host"].iter().any(|key| a.str_at(&[key]).is_some_and(|name| b.str_at(&[key]) == Some(name)))
+}
+
+/// A value without what Rollouts move in it.
+fn bare(value: &Value) -> Value {
+    match value {
+        Value::Map(map) => Value::Map(
+            map.iter().filter(|(key, _)| !is_moved(key)).map(|(key, value)| (key.clone(), bare(value))).collect(),
+        ),
+        Value::List(items) => Value::list(items.iter().map(bare)),
+        other => other.clone(),
+    }
+}
+
+/// Whether a controller has set an object's size through its scale.
+fn scaled_by_a_controller(live: &Object) -> bool {
+    let path = ["spec", "replicas"].map(PathElement::field);
+    live.managers
+        .owners()
+        .iter()
+        .any(|owner| owner.subresource == "scale" && !owner.manager.starts_with("kubectl") && owner.fields.has(&path))
+}
+
+/// Whether our last apply owns a field.
+pub fn owns(live: &Object, path: &[&str]) -> bool {
+    let path: Vec<PathElement> = path.iter().map(|name| PathElement::field(name)).collect();
+    live.managers.owners().iter().any(|owner| {
+        owner.manager == constants::FIELD_MANAGER && owner.operation == Operation::Apply && owner.fields.has(&path)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{kubernetes::apply::Managers, value};
+
+    fn live(value: Value, managers: Value) -> Object {
+        Object { value, managers: Arc::new(Managers::parse(&managers).unwrap()) }
+    }
+
+    fn entry(manager: &str, operation: &str, subresource: &str, fields: Value) -> Value {
+        value!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+            "subresource": subresource, "fieldsV1": serde_json::Value::from(&fields)})
+    }
+
+    fn replicas() -> Value {
+        value!({"f:spec": {"f:replicas": {}}})
+    }
+
+    #[test]
+    fn s63_the_size_of_what_is_scaled_stays_as_it_is() {
+        let autoscaler = value!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"namespace": "shop", "name": "web"},
+            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
+        let claims = Claims::of([&autoscaler].into_iter());
+        let id = Id::new("apps", "Deployment", "shop", "web");
+        let wanted = value!({"spec": {"replicas": 2, "paused": false}});
+        let there = value!({"spec": {"replicas": 7}});
+        assert_eq!(claims.settle(&id, &wanted, None), wanted, "on creation git's word counts");
+        let ours = live(there.clone(), Value::list([entry("tidegate", "Apply", "", replicas())]));
+        assert_eq!(claims.settle(&id, &wanted, Some(&ours)).int_at(&["spec", "replicas"]), Some(7), "not given up");
+        let theirs =
+            live(there.clone(), Value::list([entry("kube-controller-manager", "Update", "scale", replicas())]));
+        assert_eq!(claims.settle(&id, &wanted, Some(&theirs)), value!({"spec": {"paused": false}}));
+        // Without an autoscaler in sight, what a controller did through the scale counts, and what a person did does not.
+        let none = Claims::default();
+        assert_eq!(none.settle(&id, &wanted, Some(&theirs)), value!({"spec": {"paused": false}}));
+        let person = live(there, Value::list([entry("kubectl", "Update", "scale", replicas())]));
+        assert_eq!(none.settle(&id, &wanted, Some(&person)), wanted);
+    }
+
+    fn rollout(routing: Value) -> Value {
+        value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"namespace": "shop", "name": "web"},
+            "spec": {"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "old"},
+                "strategy": {"canary": {"stableService": "web", "canaryService": "web-canary",
+                    "trafficRouting": serde_json::Value::from(&routing)}}}})
+    }
+
+    #[test]
+    fn s63_the_hash_of_a_service_and_the_size_of_a_replaced_workload_stay() {
+        let claims = Claims::of([&rollout(Value::Null)].into_iter());
+        let id = Id::new("", "Service", "shop", "web");
+        let wanted = value!({"metadata": {"annotations": {"argo-rollouts.argoproj.io/managed-by-rollouts": "x", "a": "b"}},
+            "spec": {"selector": {"app": "web", "rollouts-pod-template-hash": "old"}}});
+        let there =
+            live(value!({"spec": {"selector": {"app": "web", "rollouts-pod-template-hash": "abc"}}}), Value::Null);
+        let settled = claims.settle(&id, &wanted, Some(&there));
+        assert_eq!(
+            settled,
+            value!({"metadata": {"annotations": {"a": "b"}},
+            "spec": {"selector": {"app": "web", "rollouts-pod-template-hash": "abc"}}})
+        );
+        assert_eq!(claims.settle(&id, &wanted, None).at(&["spec", "selector"]), Some(&value!({"app": "web"})));
+        let other = Id::new("", "Service", "shop", "other");
+        let both = claims.settle(&other, &wanted, Some(&there));
+        assert_eq!(both.at(&["spec", "selector", "rollouts-pod-template-hash"]), Some(&Value::from("old")), "not ours");
+        let workload = Id::new("apps", "Deployment", "shop", "old");
+        assert!(claims.is_scaled(&workload, None));
+    }
+
+    #[test]
+    fn s63_weights_and_made_routes_stay_and_everything_else_is_gits() {
+        let claims = Claims::of(
+            [&rollout(value!({"managedRoutes": [{"name": "by-header"}],
+                "istio": {"virtualService": {"name": "web-routes"}, "destinationRule": {"name": "web-rule"}}}))]
+            .into_iter(),
+        );
+        let id = Id::new("networking.istio.io", "VirtualService", "shop", "web-routes");
+        let route = |stable: i32, canary: i32, timeout: &str| {
+            value!({"name": "primary", "timeout": timeout, "route": [
+                {"destination": {"host": "web"}, "weight": stable},
+                {"destination": {"host": "web-canary"}, "weight": canary}]})
+        };
+        let made = value!({"name": "by-header", "match": [], "route": [{"destination": {"host": "web-canary"}, "weight": 100}]});
+        let mut there = value!({"spec": {}});
+        there.set_at(&["spec", "http"], vec![made.clone(), route(80, 20, "1s")]);
+        let mut wanted = value!({"spec": {}});
+        wanted.set_at(&["spec", "http"], vec![route(100, 0, "5s")]);
+        let settled = claims.settle(&id, &wanted, Some(&live(there, Value::Null)));
+        assert_eq!(settled.list_at(&["spec", "http"]), [made, route(80, 20, "5s")]);
+        let rule = Id::new("networking.istio.io", "DestinationRule", "shop", "web-rule");
+        let subset = |hash: Option<&str>| {
+            let mut labels = value!({"app": "web"});
+            if let Some(hash) = hash {
+                labels.set_at(&["rollouts-pod-template-hash"], hash);
+            }
+            value!({"spec": {"subsets": [{"name": "canary", "labels": serde_json::Value::from(&labels)}]}})
+        };
+        let settled = claims.settle(&rule, &subset(None), Some(&live(subset(Some("abc")), Value::Null)));
+        assert_eq!(settled, subset(Some("abc")));
+        let stranger = Id::new("networking.istio.io", "VirtualService", "shop", "others");
+        assert!(!claims.is_router(&stranger));
+    }
+
+    #[test]
+    fn s63_names_in_the_settings_of_plugins_are_routers_too() {
+        let plugins = value!({"plugins": {"argoproj-labs/gatewayAPI": {"httpRoutes": [{"name": "web-route"}]}}});
+        let claims = Claims::of([&rollout(plugins)].into_iter());
+        let id = Id::new("gateway.networking.k8s.io", "HTTPRoute", "shop", "web-route");
+        let rules = |weight: i32, port: i32| value!({"spec": {"rules": [{"backendRefs": [{"name": "web", "port": port, "weight": weight}]}]}});
+        let settled = claims.settle(&id, &rules(100, 80), Some(&live(rules(30, 8080), Value::Null)));
+        assert_eq!(settled, rules(30, 80));
+    }
+}

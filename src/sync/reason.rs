@@ -1,0 +1,176 @@
+//! Why something is done, or not done, as data: the same value becomes a log line, a condition, a commit's status.
+
+use std::fmt;
+
+use super::id::Id;
+use crate::kubernetes::value::Text;
+
+/// Why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// An object is new.
+    Creates(Id),
+    /// An object is there and nobody's; it is taken over.
+    Adopts(Id),
+    /// Git says something else now.
+    Changes(Id, Vec<String>),
+    /// Somebody changed what git had said.
+    Heals(Id, Vec<String>),
+    /// Git no longer has it.
+    Prunes(Id),
+    /// The whole source is suspended.
+    Suspended,
+    /// The object is suspended.
+    ObjectSuspended(Id),
+    /// The object asks to be left alone.
+    Ignored(Id),
+    /// The object was to be created only.
+    AppliedOnce(Id),
+    /// Its version was given up.
+    Held {
+        /// The Rollout.
+        id: Id,
+        /// The commit that brought it.
+        commit: Text,
+        /// Why it was given up.
+        why: String,
+    },
+    /// The last promoted set is put back.
+    Restores {
+        /// Its commit.
+        commit: Text,
+    },
+    /// Another source wrote it.
+    OtherSource(Id, String),
+    /// Another tool applies the same field.
+    Conflict {
+        /// The object.
+        id: Id,
+        /// Who.
+        manager: String,
+        /// What.
+        field: String,
+    },
+    /// Somebody changed it, and the source is told to leave that.
+    DriftLeft(Id, Vec<String>),
+    /// An earlier wave is not done.
+    WaitsForWave {
+        /// The wave that waits.
+        wave: i64,
+        /// What it waits for.
+        of: Id,
+        /// How that is doing.
+        words: String,
+    },
+    /// Its kind is not served yet.
+    WaitsForDefinition(Id),
+    /// Another source is not done.
+    WaitsForSource(String),
+    /// An earlier commit is not done.
+    WaitsForCommit(Text),
+    /// The server refuses it.
+    Refused(Id, String),
+    /// It stays because something that runs refers to it.
+    StillReferenced(Id, String),
+    /// It stays because it says so.
+    KeptByPolicy(Id),
+    /// It stays because it is not the one that was written.
+    NotOurs(Id),
+    /// Nothing is deleted.
+    NoPruning(Doubt),
+    /// The branch was moved back, or its history rewritten.
+    MovedBack {
+        /// From where.
+        from: Text,
+        /// To where.
+        to: Text,
+    },
+}
+
+/// Why nothing is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doubt {
+    /// The source says so.
+    Off,
+    /// There is nothing in the commit at all.
+    Empty,
+    /// One commit would delete more than the source allows.
+    TooMany {
+        /// How many it would delete.
+        stale: usize,
+        /// Of how many.
+        of: usize,
+        /// How many it may.
+        limit: usize,
+    },
+    /// Something could not be read.
+    Unread,
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::Off => f.write_str("the source does not prune"),
+            Doubt::Empty => f.write_str("there is no object in the path; remove the GitSource to let go of everything"),
+            Doubt::TooMany { stale, of, limit } => write!(
+                f,
+                "{stale} of {of} objects are no longer in the path, and one commit may delete {limit}; raise spec.pruneLimit"
+            ),
+            Doubt::Unread => f.write_str("not everything in the path could be read"),
+        }
+    }
+}
+
+fn list(fields: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = fields.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match fields.len().checked_sub(SHOWN) {
+        Some(more @ 1..) => format!("{shown} and {more} more"),
+        Some(0) | None => shown,
+    }
+}
+
+/// The first digits of a commit's hash.
+pub fn short(commit: &str) -> &str {
+    commit.get(..8).unwrap_or(commit)
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Creates(id) => write!(f, "{id} is new"),
+            Reason::Adopts(id) => write!(f, "{id} is there already and is taken over"),
+            Reason::Changes(id, fields) if fields.is_empty() => write!(f, "{id} gets its commit"),
+            Reason::Changes(id, fields) => write!(f, "{id} changes at {}", list(fields)),
+            Reason::Heals(id, fields) => write!(f, "{id} was changed by others at {} and is put right", list(fields)),
+            Reason::Prunes(id) => write!(f, "{id} is no longer in git"),
+            Reason::Suspended => f.write_str("suspended: nothing is changed until spec.suspend is unset"),
+            Reason::ObjectSuspended(id) => write!(f, "{id} is suspended"),
+            Reason::Ignored(id) => write!(f, "{id} asks to be ignored"),
+            Reason::AppliedOnce(id) => write!(f, "{id} was to be applied once"),
+            Reason::Held { id, commit, why } => {
+                write!(f, "{}: {why} (held since commit {}; a new commit or a retry goes on)", id.name, short(commit))
+            }
+            Reason::Restores { commit } => write!(f, "everything goes back to commit {}", short(commit)),
+            Reason::OtherSource(id, source) => {
+                write!(f, "{id} belongs to the source {source}; remove it from one of the two")
+            }
+            Reason::Conflict { id, manager, field } => {
+                write!(f, "{id}: {manager} applies {field} as well; remove the field in one of the two places")
+            }
+            Reason::DriftLeft(id, fields) => write!(f, "{id} was changed by others at {}, which is left", list(fields)),
+            Reason::WaitsForWave { wave, of, words } => write!(f, "wave {wave} waits for {of}: {words}"),
+            Reason::WaitsForDefinition(id) => write!(f, "{id} waits until its kind is served"),
+            Reason::WaitsForSource(name) => write!(f, "waits until the source {name} has rolled out"),
+            Reason::WaitsForCommit(commit) => write!(f, "waits for commit {} to end", short(commit)),
+            Reason::Refused(id, why) => write!(f, "{id}: {why}"),
+            Reason::StillReferenced(id, by) => write!(f, "{id} is no longer in git and stays while {by} refers to it"),
+            Reason::KeptByPolicy(id) => write!(f, "{id} is no longer in git and stays, as its annotation says"),
+            Reason::NotOurs(id) => write!(f, "{id} is not the object that was written and stays"),
+            Reason::NoPruning(doubt) => write!(f, "nothing is deleted: {doubt}"),
+            Reason::MovedBack { from, to } => {
+                write!(f, "the reference moved from {} back to {}", short(from), short(to))
+            }
+        }
+    }
+}

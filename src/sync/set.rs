@@ -1,0 +1,396 @@
+//! From the files of a commit to the objects it wants, or every reason why it cannot be had.
+//!
+//! What is read here is what is written: the namespace is filled in, what a server alone may say is taken out, secrets in
+//! plain text become data. Never drops an object silently: one that is not understood is a problem with a place.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use super::{
+    allow::Allowance,
+    id::{Id, Sort, Sorts},
+    stage,
+};
+use crate::{
+    api::constants::annotation,
+    kubernetes::{
+        builtin, facts,
+        schema::crd,
+        value::{Text, Value, intern},
+    },
+    manifest::{File, Object, place::Step},
+};
+
+/// What a commit wants.
+#[derive(Debug, Clone, Default)]
+pub struct Set {
+    /// Its objects, in the order in which they are written.
+    pub objects: Vec<Desired>,
+    /// What is wrong with it. If anything is, nothing of it is written.
+    pub problems: Vec<Problem>,
+}
+
+/// An object that a commit wants.
+#[derive(Debug, Clone)]
+pub struct Desired {
+    /// Its names.
+    pub id: Id,
+    /// What it is to say.
+    pub object: Value,
+    /// What of its content can be told in a few bytes.
+    pub digest: Text,
+    /// Its file.
+    pub file: Text,
+    /// The line it begins in.
+    pub line: usize,
+    /// The commit that its content came with, if that is known to be an older one.
+    pub blamed: Option<Text>,
+    /// What its kind is.
+    pub sort: Arc<Sort>,
+    /// How it wants to be treated.
+    pub policy: Policy,
+}
+
+/// How an object wants to be treated.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Its wave.
+    pub wave: i64,
+    /// What is done to it.
+    pub apply: Apply,
+    /// Whether it stays when it leaves the repository.
+    pub keep: bool,
+    /// Whether nothing is done to it for now.
+    pub suspended: bool,
+}
+
+/// What is done to an object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Apply {
+    /// It is kept as git says.
+    #[default]
+    Always,
+    /// It is created, and then left alone.
+    Once,
+    /// Nothing.
+    Never,
+}
+
+/// Something wrong with a commit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// The file; empty if it is about none.
+    pub file: Text,
+    /// The line; 0 if it is about none.
+    pub line: usize,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.file.as_str(), self.line) {
+            ("", _) => f.write_str(&self.message),
+            (file, 0) => write!(f, "{file}: {}", self.message),
+            (file, line) => write!(f, "{file}:{line}: {}", self.message),
+        }
+    }
+}
+
+/// Where the objects of a source go.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    /// The namespace of objects that name none.
+    pub namespace: Text,
+    /// What may be brought.
+    pub allowance: Allowance,
+}
+
+/// The kinds that a commit's objects are of, as `apiVersion` and `kind`: what must be known before they are read.
+pub fn kinds(files: &[File]) -> Vec<(Text, Text)> {
+    let objects = files.iter().flat_map(|file| &file.objects);
+    let mut kinds: Vec<_> = objects.map(|object| (intern(object.api_version()), intern(object.kind()))).collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+/// Reads the objects of a commit.
+pub fn read(files: &[File], scope: &Scope, sorts: &Sorts) -> Set {
+    let mut set = Set::default();
+    for file in files {
+        for mistake in file.mistakes.iter().filter(|mistake| mistake.kind.is_fatal()) {
+            let line = file.source.position(mistake.span.start).line;
+            let remedy = if mistake.remedy.is_empty() { String::new() } else { format!("; {}", mistake.remedy) };
+            set.problems.push(Problem {
+                file: Text::from(file.source.name.as_str()),
+                line,
+                message: format!("{}{remedy}", mistake.what),
+            });
+        }
+    }
+    let objects = || files.iter().flat_map(|file| &file.objects);
+    let own = defined(objects());
+    let mut seen: BTreeMap<Id, (Text, usize)> = BTreeMap::new();
+    for object in objects() {
+        match desired(object, scope, sorts, &own) {
+            Err(problem) => set.problems.push(problem),
+            Ok(desired) => {
+                let place = (desired.file.clone(), desired.line);
+                if let Some((file, line)) = seen.insert(desired.id.clone(), place) {
+                    let message = format!("{} is given twice, first in {file}:{line}; remove one", desired.id);
+                    set.problems.push(Problem { file: desired.file.clone(), line: desired.line, message });
+                }
+                set.objects.push(desired);
+            }
+        }
+    }
+    set.problems.sort();
+    set.objects.sort_by_cached_key(|desired| stage::order(desired.policy.wave, &desired.id));
+    set
+}
+
+/// The kinds that the commit's own definitions define.
+fn defined<'o>(objects: impl Iterator<Item = &'o Object>) -> BTreeMap<(Text, Text), Arc<Sort>> {
+    let definitions = objects
+        .filter(|object| object.group() == "apiextensions.k8s.io" && object.kind() == "CustomResourceDefinition");
+    let kinds = definitions.flat_map(|definition| {
+        let mut value = definition.value.clone();
+        crd::default(&mut value);
+        crd::kinds(&value)
+    });
+    let sort = |kind| Arc::new(Sort { served: false, ..Sort::of(&Arc::new(kind)) });
+    let named = kinds.map(|kind| ((Text::from(kind.api_version()), kind.kind.clone()), sort(kind)));
+    named.collect()
+}
+
+fn desired(
+    object: &Object,
+    scope: &Scope,
+    sorts: &Sorts,
+    own: &BTreeMap<(Text, Text), Arc<Sort>>,
+) -> Result<Desired, Problem> {
+    let file = Text::from(object.source.name.as_str());
+    let line = object.position([Step::Key("kind")]).line;
+    let refuse = |steps: &[Step<'_>], message: String| {
+        let line = object.position(steps.iter().copied()).line;
+        Err(Problem { file: file.clone(), line, message })
+    };
+    let name = (intern(object.api_version()), intern(object.kind()));
+    let served = sorts.get(&name).cloned().flatten();
+    let Some(sort) = served.or_else(|| own.get(&name).cloned()) else {
+        let message = format!(
+            "the cluster serves no {} of {}; install its definition, or put it into the same folder",
+            name.1, name.0
+        );
+        return refuse(&[Step::Key("kind")], message);
+    };
+    if object.name().is_empty() {
+        return refuse(&[Step::Key("metadata")], format!("the {} has no name; give it one", name.1));
+    }
+    let mut value = cleaned(&object.value);
+    if sort.namespaced && object.namespace().is_empty() {
+        value.set_at(&["metadata", "namespace"], &scope.namespace);
+    } else if !sort.namespaced {
+        value.remove_at(&["metadata", "namespace"]);
+    }
+    let id = Id::of(&value);
+    if let Some(message) = scope.allowance.refuses(&id, &sort) {
+        return refuse(&[Step::Key("kind")], message);
+    }
+    let bad = name_problem(&sort, &id);
+    if let Some(problem) = bad {
+        return refuse(&[Step::Key("metadata"), Step::Key("name")], format!("{} is no name: {problem}", id.name));
+    }
+    let policy = match policy(&value) {
+        Ok(policy) => policy,
+        Err((key, message)) => {
+            return refuse(&[Step::Key("metadata"), Step::Key("annotations"), Step::Key(key)], message);
+        }
+    };
+    let digest = digest(&value);
+    Ok(Desired { id, digest, file: file.clone(), line, blamed: None, sort, policy, object: value })
+}
+
+fn name_problem(sort: &Sort, id: &Id) -> Option<String> {
+    // A name that a URL path could misread must not reach one, whatever the kind's own rules are.
+    if id.name.contains(['/', '%', '?', '#']) || id.name == "." || id.name == ".." {
+        return Some("it may not hold `/`, `%`, `?` or `#`".to_owned());
+    }
+    let kind = sort.kind.as_deref().filter(|kind| kind.custom().is_none())?;
+    builtin::validate_name(kind, &id.name).into_iter().next()
+}
+
+/// An object without what only a server may say, and with its secrets as data.
+fn cleaned(object: &Value) -> Value {
+    const SERVERS: [&str; 8] = [
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ];
+    let mut value = object.clone();
+    value.remove_at(&["status"]);
+    for field in SERVERS {
+        value.remove_at(&["metadata", field]);
+    }
+    value.remove_at(&["metadata", "annotations", annotation::LAST_APPLIED]);
+    if value.at(&["metadata", "annotations"]).is_some_and(|notes| notes.as_map().is_some_and(|map| map.is_empty())) {
+        value.remove_at(&["metadata", "annotations"]);
+    }
+    let is_secret = value.str_at(&["kind"]) == Some("Secret") && value.str_at(&["apiVersion"]) == Some("v1");
+    if is_secret && let Some(plain) = value.remove_at(&["stringData"]) {
+        // Write-only: a server keeps it as data, and nobody could tell later whether it still says the same.
+        for (key, text) in plain.as_map().into_iter().flat_map(|map| map.iter()) {
+            let text = text.as_str().unwrap_or_default();
+            value.set_at(&["data", key], STANDARD.encode(text));
+        }
+    }
+    value
+}
+
+fn policy(object: &Value) -> Result<Policy, (&'static str, String)> {
+    let note = |key: &str| object.str_at(&["metadata", "annotations", key]);
+    let wrong =
+        |key: &'static str, text: &str, expected: &str| Err((key, format!("{key} is {text:?}; write {expected}")));
+    let wave = match note(annotation::WAVE).map(|text| (text, text.parse::<i64>())) {
+        None => 0,
+        Some((_, Ok(wave))) => wave,
+        Some((text, Err(_))) => return wrong(annotation::WAVE, text, "a whole number"),
+    };
+    let apply = match note(annotation::APPLY) {
+        None | Some("always") => Apply::Always,
+        Some("once") => Apply::Once,
+        Some("ignore") => Apply::Never,
+        Some(text) => return wrong(annotation::APPLY, text, "always, once or ignore"),
+    };
+    let keep = match note(annotation::PRUNE) {
+        None | Some("enabled") => false,
+        Some("disabled") => true,
+        Some(text) => return wrong(annotation::PRUNE, text, "enabled or disabled"),
+    };
+    Ok(Policy { wave, apply, keep, suspended: is_suspended(object) })
+}
+
+/// Whether an object asks to be left as it is for now.
+pub fn is_suspended(object: &Value) -> bool {
+    object.str_at(&["metadata", "annotations", annotation::SUSPEND]) == Some("true")
+}
+
+/// Whether a live object asks never to be pruned.
+pub fn is_kept(object: &Value) -> bool {
+    object.str_at(&["metadata", "annotations", annotation::PRUNE]) == Some("disabled")
+}
+
+fn digest(object: &Value) -> Text {
+    let digest = ring::digest::digest(&ring::digest::SHA256, object.to_json().as_bytes());
+    digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+/// What is known of the built-in kinds among these, without asking anybody.
+pub fn built_in(kinds: &[(Text, Text)]) -> Sorts {
+    let sort = |(api_version, kind): &(Text, Text)| {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        facts::kind(group, version, kind).map(|kind| Arc::new(Sort::of(kind)))
+    };
+    kinds.iter().filter_map(|name| Some((name.clone(), Some(sort(name)?)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest;
+
+    fn scope() -> Scope {
+        Scope {
+            namespace: "shop".into(),
+            allowance: Allowance { kinds: vec!["*".into()], namespaces: vec!["shop".into()] },
+        }
+    }
+
+    fn set(text: &str) -> Set {
+        let files = [manifest::read("deploy/a.yaml", text.as_bytes())];
+        let sorts = built_in(&kinds(&files));
+        read(&files, &scope(), &sorts)
+    }
+
+    #[track_caller]
+    fn problem(text: &str, expected: &[&str]) {
+        let told: Vec<String> = set(text).problems.iter().map(ToString::to_string).collect();
+        assert_eq!(told, expected, "{text}");
+    }
+
+    fn map(metadata: &str) -> String {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  {metadata}\n")
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        problem(&map("name: a"), &[]);
+        problem(
+            &format!("{}---\n# again\n{}", map("name: a"), map("name: a")),
+            &["deploy/a.yaml:8: ConfigMap shop/a is given twice, first in deploy/a.yaml:2; remove one"],
+        );
+        problem(
+            &map("{name: a, namespace: bank}"),
+            &["deploy/a.yaml:2: the source does not allow the namespace bank; add it to spec.allow.namespaces"],
+        );
+        problem(&map("labels: {}"), &["deploy/a.yaml:4: the ConfigMap has no name; give it one"]);
+        problem(&map("generateName: a-"), &["deploy/a.yaml:4: the ConfigMap has no name; give it one"]);
+        problem(
+            "apiVersion: example.org/v1\nkind: Widget\nmetadata:\n  name: a\n",
+            &[
+                "deploy/a.yaml:2: the cluster serves no Widget of example.org/v1; install its definition, or put it into \
+               the same folder",
+            ],
+        );
+        problem(
+            &map("{name: a, annotations: {tidegate.dev/wave: soon, tidegate.dev/apply: maybe}}"),
+            &["deploy/a.yaml:4: tidegate.dev/wave is \"soon\"; write a whole number"],
+        );
+        problem(
+            &map("name: ../secrets/b"),
+            &["deploy/a.yaml:4: ../secrets/b is no name: it may not hold `/`, `%`, `?` or `#`"],
+        );
+        assert!(!set("a: 1\n  b: [").problems.is_empty());
+    }
+
+    #[test]
+    fn an_object_is_what_will_be_written_and_no_more() {
+        let text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  uid: x\n  resourceVersion: '7'\n  annotations:\n    \
+                    kubectl.kubernetes.io/last-applied-configuration: '{}'\nstringData: {b: plain}\ndata: {c: eA==}\nstatus: {d: 1}\n";
+        let set = set(text);
+        let expected = crate::value!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "shop"},
+            "data": {"b": "cGxhaW4=", "c": "eA=="},
+        });
+        assert_eq!(set.objects[0].object, expected);
+    }
+
+    #[test]
+    fn a_kind_may_come_with_its_definition_in_one_commit() {
+        let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.org}\n\
+                          spec:\n  group: example.org\n  scope: Namespaced\n  names: {plural: widgets, kind: Widget}\n  versions:\n  - name: v1\n    \
+                          served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object}}\n";
+        let set = set(&format!("apiVersion: example.org/v1\nkind: Widget\nmetadata: {{name: a}}\n---\n{definition}"));
+        assert_eq!(set.problems, []);
+        let order: Vec<(&str, bool)> = set.objects.iter().map(|d| (d.id.kind.as_str(), d.sort.served)).collect();
+        assert_eq!(order, [("CustomResourceDefinition", true), ("Widget", false)]);
+        assert_eq!(set.objects[1].id.namespace, "shop");
+    }
+
+    #[test]
+    fn a_digest_is_about_content_not_about_its_form() {
+        let first = set(&map("{name: a, labels: {b: c, d: e}}"));
+        let second =
+            set("metadata: {labels: {d: e, b: c}, namespace: shop, name: a}\nkind: ConfigMap\napiVersion: v1\n");
+        let third = set(&map("{name: a, labels: {b: c, d: f}}"));
+        assert_eq!(first.objects[0].digest, second.objects[0].digest);
+        assert_ne!(first.objects[0].digest, third.objects[0].digest);
+    }
+}

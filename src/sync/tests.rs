@@ -1,0 +1,618 @@
+//! What a source does, decision by decision, on a cluster that is only a map.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Action, Report, State, Verdict, View, check, compare, decide,
+    id::{Id, Sort, Sorts},
+    reason::{Doubt, Reason},
+    set::{self, Scope},
+    view::{Commit, Fetched, Refusal, digest_of},
+};
+use crate::{
+    api::{self, GitRevision, GitSourceStatus},
+    kubernetes::{kind::Kind, object::Object, schema::crd, value::Value},
+    manifest,
+    model::{
+        git_source::{Drift, GitSource, OnAbort, OnNewCommit, Prune},
+        parse,
+        weight::Limit,
+    },
+    value,
+};
+
+/// A source, what it has recorded, and a cluster that does what it is told.
+struct Scene {
+    spec: GitSource,
+    status: GitSourceStatus,
+    live: BTreeMap<Id, Arc<Object>>,
+    sets: Vec<Value>,
+    refused: BTreeMap<Id, Refusal>,
+    waits_for: Vec<String>,
+    request: String,
+    fetched: Fetched,
+    now: Timestamp,
+    version: u64,
+    /// What commits were told, oldest first.
+    told: Vec<Report>,
+}
+
+fn spec() -> GitSource {
+    let wire = value!({"spec": {"url": "https://git.example/shop.git", "serviceAccountName": "deployer",
+        "allow": {"kinds": ["*"], "namespaces": ["shop"]}}});
+    parse::git_source(&api::read(&wire).object).into_result().unwrap()
+}
+
+/// A commit's hash from a digit.
+fn sha(digit: u8) -> String {
+    digit.to_string().repeat(40)
+}
+
+fn sorts(files: &[manifest::File]) -> Sorts {
+    let kinds = set::kinds(files);
+    let mut sorts = set::built_in(&kinds);
+    static OURS: OnceLock<Vec<Arc<Kind>>> = OnceLock::new();
+    let ours = OURS.get_or_init(|| api::crd::all().iter().flat_map(crd::kinds).map(Arc::new).collect());
+    for kind in ours {
+        sorts.insert((kind.api_version().into(), kind.kind.clone()), Some(Arc::new(Sort::of(kind))));
+    }
+    sorts
+}
+
+fn read(text: &str) -> set::Set {
+    let files = [manifest::read("deploy/all.yaml", text.as_bytes())];
+    let allowance = super::allow::Allowance { kinds: vec!["*".into()], namespaces: vec!["shop".into()] };
+    set::read(&files, &Scope { namespace: "shop".into(), allowance }, &sorts(&files))
+}
+
+impl Scene {
+    fn new() -> Scene {
+        Scene {
+            spec: spec(),
+            status: GitSourceStatus::default(),
+            live: BTreeMap::new(),
+            sets: Vec::new(),
+            refused: BTreeMap::new(),
+            waits_for: Vec::new(),
+            request: String::new(),
+            fetched: Fetched::Nothing,
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            version: 0,
+            told: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, digit: u8, text: &str) {
+        let revision =
+            GitRevision { commit: sha(digit), reference: "refs/heads/main".into(), ..GitRevision::default() };
+        let commit = Commit { revision, set: read(text), waiting: None, moved_back: false, promoted: None };
+        self.fetched = Fetched::Commit(Box::new(commit));
+    }
+
+    fn commit(&mut self) -> &mut Commit {
+        match &mut self.fetched {
+            Fetched::Commit(commit) => commit,
+            Fetched::Nothing | Fetched::Failed(_) => panic!("nothing was pushed"),
+        }
+    }
+
+    fn view(&self) -> View {
+        View {
+            now: self.now,
+            namespace: "shop".into(),
+            name: "web".into(),
+            generation: 1,
+            spec: Ok(self.spec.clone()),
+            status: self.status.clone(),
+            request: self.request.clone(),
+            fetched: self.fetched.clone(),
+            live: self.live.clone(),
+            sets: self.sets.clone(),
+            waits_for: self.waits_for.clone(),
+            refused: self.refused.clone(),
+            answers: BTreeMap::new(),
+        }
+    }
+
+    /// One pass: decided, judged, carried out.
+    fn pass(&mut self) -> Verdict {
+        let view = self.view();
+        let verdict = decide(&view);
+        assert_eq!(check(&view, &verdict), [], "{:?}", verdict.reasons);
+        self.now += SignedDuration::from_secs(1);
+        self.status = verdict.status.clone();
+        self.told.extend(verdict.reports.iter().cloned());
+        for action in &verdict.actions {
+            match action {
+                Action::Apply(write) => self.apply(&write.id, &write.patch, write.force),
+                Action::Prune(stale) => {
+                    assert_eq!(self.live.remove(&stale.id).unwrap().uid(), stale.uid);
+                }
+            }
+        }
+        verdict
+    }
+
+    /// Passes until nothing is written any more.
+    fn settle(&mut self) -> Verdict {
+        for _ in 0..10 {
+            let verdict = self.pass();
+            if verdict.actions.is_empty() {
+                return verdict;
+            }
+        }
+        panic!("it never ends");
+    }
+
+    fn apply(&mut self, id: &Id, patch: &Value, force: bool) {
+        self.version += 1;
+        let api_version = patch.str_at(&["apiVersion"]).unwrap();
+        let sort = sorts(&[manifest::read("x", patch.to_json().as_bytes())]);
+        let sort = sort.get(&(api_version.into(), id.kind.clone())).cloned().flatten().unwrap();
+        let kind = sort.kind.clone().unwrap();
+        let blank = || {
+            let mut value = value!({"apiVersion": api_version, "kind": id.kind.as_str()});
+            value.set_at(&["metadata", "name"], &id.name);
+            value.set_at(&["metadata", "uid"], format!("uid-{}", self.version));
+            if !id.namespace.is_empty() {
+                value.set_at(&["metadata", "namespace"], &id.namespace);
+            }
+            Object { value, managers: Arc::default() }
+        };
+        let live = self.live.get(id).map_or_else(blank, |live| Object::clone(live));
+        let mut after = compare::applied(&kind, &live, patch, force).unwrap_or_else(|d| panic!("{id}: {d:?}"));
+        after.value.set_at(&["metadata", "resourceVersion"], self.version.to_string());
+        if after.value.get("spec") != live.value.get("spec") {
+            let generation = live.value.int_at(&["metadata", "generation"]).unwrap_or_default() + 1;
+            after.value.set_at(&["metadata", "generation"], generation);
+        }
+        self.live.insert(id.clone(), Arc::new(after));
+    }
+
+    /// Somebody else changes an object.
+    fn edit(&mut self, kind: &str, name: &str, change: impl FnOnce(&mut Value)) {
+        self.version += 1;
+        let id = self.live.keys().find(|id| id.kind == kind && id.name == name).unwrap().clone();
+        let mut object = Object::clone(&self.live[&id]);
+        change(&mut object.value);
+        object.value.set_at(&["metadata", "resourceVersion"], self.version.to_string());
+        self.live.insert(id, Arc::new(object));
+    }
+
+    /// The engine reports a Rollout.
+    fn rollout(&mut self, phase: &str, stable: &str, current: &str) {
+        self.edit("Rollout", "web", |web| {
+            let generation = web.int_at(&["metadata", "generation"]).unwrap_or_default().to_string();
+            let abort = phase == "Degraded";
+            web.set_at(
+                &["status"],
+                value!({"phase": phase, "observedGeneration": generation, "stableRS": stable,
+                "currentPodHash": current, "abort": abort, "updatedReplicas": 2, "replicas": 2, "availableReplicas": 2,
+                "message": if abort { "RolloutAborted: it timed out" } else { "" }}),
+            );
+        });
+    }
+
+    /// The hash of the template that git wants.
+    fn hash(&mut self) -> String {
+        let desired = self.commit().set.objects.iter().find(|desired| desired.id.kind == "Rollout").unwrap();
+        super::hold::template_hash(&desired.object, None).unwrap().to_string()
+    }
+
+    #[track_caller]
+    fn last(&self, digit: u8, state: State, words: &str) {
+        let last = self.told.iter().rev().find(|report| report.commit == sha(digit).as_str()).unwrap();
+        assert_eq!((last.state, last.words.as_str()), (state, words));
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.live.keys().map(|id| id.name.as_str()).collect()
+    }
+}
+
+fn map(name: &str, text: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{k: {text}}}\n---\n")
+}
+
+fn rollout(image: &str) -> String {
+    format!(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {{name: web}}\nspec:\n  replicas: 2\n  \
+         selector: {{matchLabels: {{app: web}}}}\n  strategy: {{canary: {{steps: [{{setWeight: 50}}, {{pause: {{}}}}]}}}}\n  \
+         template:\n    metadata: {{labels: {{app: web}}}}\n    spec: {{containers: [{{name: main, image: '{image}'}}]}}\n---\n"
+    )
+}
+
+fn actions(verdict: &Verdict) -> Vec<String> {
+    let name = |action: &Action| match action {
+        Action::Apply(write) => format!("apply {}", write.id),
+        Action::Prune(stale) => format!("prune {}", stale.id),
+    };
+    verdict.actions.iter().map(name).collect()
+}
+
+#[test]
+fn a_commit_is_applied_then_seen_then_a_success() {
+    let mut scene = Scene::new();
+    scene.push(1, &(rollout("web:1") + &map("a", "x")));
+    let first = scene.pass();
+    assert_eq!(actions(&first), ["apply ConfigMap shop/a", "apply Rollout shop/web"]);
+    assert_eq!(first.status.applied, None);
+    assert_eq!(first.status.inventory.len(), 2, "named before they are written");
+    scene.last(1, State::Pending, "applying 2 of 2 objects");
+    scene.settle();
+    assert_eq!(scene.status.applied.as_ref().unwrap().commit, sha(1));
+    assert!(scene.status.inventory.iter().all(|entry| entry.uid.starts_with("uid-")));
+    scene.last(1, State::Pending, "web: 0 of 2 pods");
+    let hash = scene.hash();
+    scene.rollout("Healthy", &hash, &hash);
+    scene.pass();
+    scene.last(1, State::Success, "rolled out: 2 objects");
+    assert_eq!(scene.status.rolled_out.as_ref().unwrap().commit, sha(1));
+    let ready: Vec<_> = scene.status.conditions.iter().map(|c| (c.r#type.as_str(), c.status.as_str())).collect();
+    assert_eq!(ready, [("Ready", "True")]);
+}
+
+#[test]
+fn s57_an_object_names_the_newest_commit_that_changed_it_and_never_in_its_pods() {
+    let mut scene = Scene::new();
+    scene.push(1, &(rollout("web:1") + &map("a", "x")));
+    scene.settle();
+    scene.push(2, &(rollout("web:1") + &map("a", "z")));
+    let verdict = scene.pass();
+    assert_eq!(actions(&verdict), ["apply ConfigMap shop/a"], "the Rollout's content is that of the first commit");
+    scene.settle();
+    let commit = |scene: &Scene, name: &str| {
+        let live = scene.live.iter().find(|(id, _)| id.name == name).unwrap().1;
+        live.annotation("tidegate.dev/commit").unwrap().to_owned()
+    };
+    assert_eq!((commit(&scene, "a"), commit(&scene, "web")), (sha(2), sha(1)));
+    let web = scene.live.values().find(|live| live.name() == "web").unwrap();
+    assert!(!web.value.at(&["spec", "template"]).unwrap().to_json().contains("tidegate"));
+}
+
+#[test]
+fn s58_nothing_is_deleted_on_doubt() {
+    let mut scene = Scene::new();
+    scene.push(1, &(map("a", "x") + &map("b", "x") + &map("c", "x")));
+    scene.settle();
+    let doubt = |verdict: &Verdict| {
+        verdict.reasons.iter().find_map(|reason| match reason {
+            Reason::NoPruning(doubt) => Some(doubt.clone()),
+            _ => None,
+        })
+    };
+    scene.push(2, "");
+    assert_eq!(doubt(&scene.settle()), Some(Doubt::Empty));
+    scene.push(3, &(map("a", "x") + "apiVersion: v1\nkind: [\n"));
+    assert_eq!(doubt(&scene.settle()), Some(Doubt::Unread));
+    scene.push(4, &map("a", "x"));
+    assert_eq!(doubt(&scene.settle()), None, "two of three are just within the half, rounded up");
+    assert_eq!(scene.names(), ["a"]);
+    scene.push(5, &(map("a", "x") + &map("b", "x") + &map("c", "x") + &map("d", "x")));
+    scene.settle();
+    scene.push(6, &map("a", "x"));
+    assert_eq!(doubt(&scene.settle()), Some(Doubt::TooMany { stale: 3, of: 4, limit: 2 }));
+    scene.fetched = Fetched::Failed("no answer".into());
+    assert_eq!(scene.settle().actions.len(), 0);
+    scene.push(6, &map("a", "x"));
+    scene.spec.prune = Prune::Never;
+    assert_eq!(doubt(&scene.settle()), Some(Doubt::Off));
+    scene.spec.prune = Prune::UpTo(Limit::Pods(3));
+    scene.settle();
+    assert_eq!(scene.names(), ["a"]);
+}
+
+#[test]
+fn s58_only_what_is_ours_by_uid_goes_and_what_says_so_stays() {
+    let mut scene = Scene::new();
+    scene.spec.prune = Prune::UpTo(Limit::Percent(100));
+    let kept =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: k, annotations: {tidegate.dev/prune: disabled}}\n---\n";
+    scene.push(1, &(map("a", "x") + &map("b", "x") + kept));
+    scene.settle();
+    // Somebody deletes and creates a namesake, even with our mark on it.
+    scene.edit("ConfigMap", "b", |b| b.set_at(&["metadata", "uid"], "another"));
+    scene.push(2, &map("a", "x"));
+    let verdict = scene.settle();
+    assert_eq!(scene.names(), ["a", "b", "k"]);
+    let b = Id::new("", "ConfigMap", "shop", "b");
+    assert!(verdict.reasons.contains(&Reason::NotOurs(b)));
+}
+
+#[test]
+fn what_a_stable_or_canary_template_refers_to_stays_until_it_does_not() {
+    let mut scene = Scene::new();
+    scene.push(1, &(map("a", "x") + &map("config-1", "x") + &map("config-2", "x")));
+    scene.settle();
+    let set = |replicas: i32| {
+        value!({"metadata": {"name": "web-1", "namespace": "shop"}, "spec": {"replicas": replicas, "template": {"spec": {
+            "containers": [{"name": "main", "envFrom": [{"configMapRef": {"name": "config-1"}}]}]}}}})
+    };
+    scene.sets = vec![set(2)];
+    scene.push(2, &(map("a", "x") + &map("config-2", "x")));
+    let verdict = scene.settle();
+    let id = Id::new("", "ConfigMap", "shop", "config-1");
+    assert!(verdict.reasons.contains(&Reason::StillReferenced(id, "ReplicaSet web-1".into())));
+    assert_eq!(super::prune::namespaces(&scene.view(), &scene.commit().set.clone()).len(), 1);
+    scene.sets = vec![set(0)];
+    scene.settle();
+    assert_eq!(scene.names(), ["a", "config-2"]);
+}
+
+#[test]
+fn s60_a_commit_that_was_overtaken_is_told_so_and_never_succeeds() {
+    let mut scene = Scene::new();
+    scene.push(1, &rollout("web:1"));
+    scene.settle();
+    scene.push(2, &rollout("web:2"));
+    scene.settle();
+    scene.last(1, State::Superseded, "superseded by commit 22222222");
+    let hash = scene.hash();
+    scene.rollout("Healthy", &hash, &hash);
+    scene.settle();
+    scene.last(1, State::Superseded, "superseded by commit 22222222");
+    scene.last(2, State::Success, "rolled out: 1 object");
+    scene.push(3, &rollout("web:3"));
+    scene.settle();
+    scene.last(2, State::Success, "rolled out: 1 object");
+}
+
+#[test]
+fn s60_success_waits_until_this_generation_is_promoted() {
+    let mut scene = Scene::new();
+    scene.push(1, &rollout("web:1"));
+    scene.settle();
+    let hash = scene.hash();
+    scene.rollout("Healthy", &hash, &hash);
+    scene.settle();
+    scene.push(2, &rollout("web:2"));
+    scene.pass();
+    let verdict = scene.pass();
+    assert_eq!(verdict.reports.last().unwrap().state, State::Pending, "the status is about the generation before");
+}
+
+#[test]
+fn a_version_that_was_given_up_is_held_until_a_new_commit_or_a_retry() {
+    let mut scene = Scene::new();
+    scene.push(1, &rollout("web:1"));
+    scene.settle();
+    let good = scene.hash();
+    scene.rollout("Healthy", &good, &good);
+    scene.settle();
+    scene.push(2, &rollout("web:2"));
+    scene.settle();
+    let bad = scene.hash();
+    scene.rollout("Degraded", &good, &bad);
+    scene.settle();
+    let words = "web: aborted: it timed out (held since commit 22222222; a new commit or a retry goes on)";
+    scene.last(2, State::Failure, words);
+    // Somebody goes back by hand: git does not push the failed version in again, whatever else it changes.
+    scene.edit("Rollout", "web", |web| {
+        web.set_at(&["spec", "template", "spec", "containers"], value!([{"name": "main", "image": "web:1"}]));
+        web.set_at(&["metadata", "generation"], 9);
+    });
+    scene.rollout("Healthy", &good, &good);
+    assert_eq!(actions(&scene.settle()), Vec::<String>::new());
+    scene.push(3, &(rollout("web:2") + &map("a", "x")));
+    assert_eq!(actions(&scene.pass()), ["apply ConfigMap shop/a"]);
+    scene.settle();
+    scene.last(3, State::Failure, words);
+    scene.push(4, &rollout("web:3"));
+    assert_eq!(actions(&scene.pass()), ["apply Rollout shop/web"]);
+    assert_eq!(scene.status.held, []);
+}
+
+#[test]
+fn a_retry_of_the_rollout_ends_the_hold() {
+    let mut scene = Scene::new();
+    scene.push(1, &rollout("web:1"));
+    scene.settle();
+    let hash = scene.hash();
+    scene.rollout("Degraded", "good", &hash);
+    scene.settle();
+    assert_eq!(scene.status.held.len(), 1);
+    scene.rollout("Progressing", "good", &hash);
+    scene.settle();
+    assert_eq!(scene.status.held, []);
+    scene.rollout("Healthy", &hash, &hash);
+    scene.settle();
+    scene.last(1, State::Success, "rolled out: 1 object");
+}
+
+#[test]
+fn a_restore_takes_the_configuration_back_with_the_pods() {
+    let mut scene = Scene::new();
+    scene.spec.on_abort = OnAbort::Restore;
+    scene.push(1, &(rollout("web:1") + &map("a", "old")));
+    scene.settle();
+    let good = scene.hash();
+    scene.rollout("Healthy", &good, &good);
+    scene.settle();
+    let promoted = (scene.commit().revision.clone(), scene.commit().set.clone());
+    scene.push(2, &(rollout("web:2") + &map("a", "new") + &map("b", "new")));
+    scene.commit().promoted = Some(promoted);
+    scene.settle();
+    let bad = scene.hash();
+    scene.rollout("Degraded", &good, &bad);
+    scene.pass();
+    let verdict = scene.settle();
+    scene.rollout("Healthy", &good, &good);
+    scene.settle();
+    let a = scene.live.values().find(|live| live.name() == "a").unwrap();
+    assert_eq!(a.value.str_at(&["data", "k"]), Some("old"));
+    assert_eq!(scene.names(), ["a", "web"], "what came with it is gone with it");
+    assert!(verdict.reasons.contains(&Reason::Restores { commit: sha(1).into() }));
+    scene.last(2, State::Failure, "web: aborted: it timed out; back at commit 11111111");
+    assert_eq!(scene.status.rolled_out.as_ref().unwrap().commit, sha(1));
+    // A person who asks for it gets another try.
+    scene.request = "again".into();
+    assert_eq!(actions(&scene.pass()), ["apply ConfigMap shop/a", "apply ConfigMap shop/b", "apply Rollout shop/web"]);
+}
+
+#[test]
+fn what_others_change_is_put_right_or_left_as_the_source_says() {
+    let mut scene = Scene::new();
+    scene.push(1, &map("a", "x"));
+    scene.settle();
+    scene.edit("ConfigMap", "a", |a| a.set_at(&["data", "k"], "hacked"));
+    scene.spec.drift = Drift::Leave;
+    let verdict = scene.pass();
+    let id = Id::new("", "ConfigMap", "shop", "a");
+    assert_eq!(verdict.reasons, [Reason::DriftLeft(id.clone(), vec![".data.k".into()])]);
+    scene.spec.drift = Drift::Heal;
+    let verdict = scene.pass();
+    assert_eq!(verdict.reasons, [Reason::Heals(id, vec![".data.k".into()])]);
+    assert_eq!(actions(&scene.settle()), Vec::<String>::new());
+}
+
+#[test]
+fn waves_wait_until_the_ones_before_are_healthy() {
+    let mut scene = Scene::new();
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {tidegate.dev/wave: '-1'}}\nspec:\n  \
+               template: {spec: {restartPolicy: Never, containers: [{name: main, image: 'x:1'}]}}\n---\n";
+    scene.push(1, &(map("a", "x") + job));
+    assert_eq!(actions(&scene.pass()), ["apply Job shop/migrate"]);
+    scene.settle();
+    scene.last(1, State::Pending, "wave 0 waits for Job shop/migrate: is running");
+    scene.edit("Job", "migrate", |job| {
+        job.set_at(&["status", "conditions"], value!([{"type": "Complete", "status": "True"}]));
+    });
+    assert_eq!(actions(&scene.pass()), ["apply ConfigMap shop/a"]);
+    scene.settle();
+    scene.last(1, State::Success, "rolled out: 2 objects");
+}
+
+#[test]
+fn objects_may_ask_to_be_ignored_suspended_or_applied_once() {
+    let with = |name: &str, note: &str, text: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, annotations: {{{note}}}}}\ndata: {{k: {text}}}\n---\n"
+        )
+    };
+    let all = |text: &str| {
+        with("a", "tidegate.dev/apply: ignore", text)
+            + &with("b", "tidegate.dev/suspend: 'true'", text)
+            + &with("c", "tidegate.dev/apply: once", text)
+            + &map("d", text)
+    };
+    let mut scene = Scene::new();
+    scene.push(1, &all("x"));
+    scene.settle();
+    assert_eq!(scene.names(), ["c", "d"]);
+    scene.edit("ConfigMap", "d", |d| d.set_at(&["metadata", "annotations", "tidegate.dev/suspend"], "true"));
+    scene.push(2, &all("z"));
+    assert_eq!(actions(&scene.settle()), Vec::<String>::new(), "suspended in the cluster");
+}
+
+#[test]
+fn a_suspended_source_and_one_that_depends_on_another_change_nothing() {
+    let mut scene = Scene::new();
+    scene.push(1, &map("a", "x"));
+    scene.waits_for = vec!["base".into()];
+    assert_eq!(actions(&scene.pass()), Vec::<String>::new());
+    scene.last(1, State::Pending, "waits until the source base has rolled out");
+    scene.waits_for.clear();
+    scene.spec.suspend = true;
+    assert_eq!(actions(&scene.pass()), Vec::<String>::new());
+    assert_eq!(scene.status.conditions[0].reason, "Suspended");
+    scene.spec.suspend = false;
+    assert_eq!(actions(&scene.pass()), ["apply ConfigMap shop/a"]);
+}
+
+#[test]
+fn a_commit_that_cannot_be_read_changes_nothing_and_says_where() {
+    let mut scene = Scene::new();
+    scene.push(1, &map("a", "x"));
+    scene.settle();
+    scene.push(2, &(map("a", "z") + "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\n"));
+    assert_eq!(actions(&scene.pass()), Vec::<String>::new());
+    let words = "deploy/all.yaml:7: the cluster serves no Widget of example.org/v1; install its definition, or put it into the same folder";
+    scene.last(2, State::Error, words);
+    assert_eq!(scene.status.problems[0].line, 7);
+    assert_eq!(scene.status.applied.as_ref().unwrap().commit, sha(1));
+}
+
+#[test]
+fn what_belongs_to_another_source_or_tool_is_named_and_left() {
+    let mut scene = Scene::new();
+    scene.push(1, &(map("a", "x") + &map("b", "x")));
+    scene.settle();
+    scene.edit("ConfigMap", "a", |a| a.set_at(&["metadata", "labels", "tidegate.dev/source"], "bank.core"));
+    scene.pass();
+    let words = "deploy/all.yaml:2: ConfigMap shop/a belongs to the source bank.core; remove it from one of the two";
+    scene.last(1, State::Failure, words);
+}
+
+#[test]
+fn what_the_server_refused_is_not_tried_again_until_something_changes() {
+    let mut scene = Scene::new();
+    scene.push(1, &map("a", "x"));
+    let verdict = decide(&scene.view());
+    let Action::Apply(write) = &verdict.actions[0] else { panic!() };
+    let refusal = Refusal { digest: digest_of(&write.patch), version: 0, message: "field is immutable".into() };
+    scene.refused.insert(write.id.clone(), refusal);
+    assert_eq!(actions(&scene.pass()), Vec::<String>::new());
+    scene.last(1, State::Failure, "deploy/all.yaml:2: ConfigMap shop/a: field is immutable");
+    scene.push(2, &map("a", "z"));
+    assert_eq!(actions(&scene.pass()), ["apply ConfigMap shop/a"]);
+}
+
+#[test]
+fn an_object_that_is_there_is_taken_over() {
+    let mut scene = Scene::new();
+    let mut there =
+        value!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop", "uid": "u"}});
+    there.set_at(&["data", "k"], "x");
+    let id = Id::of(&there);
+    scene.live.insert(id.clone(), Arc::new(Object { value: there, managers: Arc::default() }));
+    scene.push(1, &map("a", "x"));
+    let verdict = scene.pass();
+    assert_eq!(verdict.reasons, [Reason::Adopts(id)]);
+    scene.settle();
+    scene.last(1, State::Success, "rolled out: 1 object");
+    assert_eq!(scene.status.inventory[0].uid, "u");
+}
+
+#[test]
+fn a_new_commit_may_have_to_wait() {
+    let mut source = spec();
+    source.on_new_commit = OnNewCommit::Wait;
+    let mut status = GitSourceStatus::default();
+    assert_eq!(super::commit_to_follow(&source, &status, "b"), "b");
+    status.seen = Some(GitRevision { commit: "a".into(), ..GitRevision::default() });
+    assert_eq!(super::commit_to_follow(&source, &status, "b"), "a");
+    status.rolled_out = status.seen.clone();
+    assert_eq!(super::commit_to_follow(&source, &status, "b"), "b");
+    source.on_new_commit = OnNewCommit::Supersede;
+    status.rolled_out = None;
+    assert_eq!(super::commit_to_follow(&source, &status, "b"), "b");
+}
+
+#[test]
+fn s63_a_service_of_a_rollout_is_never_dirty() {
+    let mut scene = Scene::new();
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n---\n";
+    let rollout = rollout("web:1").replace("{canary: {", "{canary: {stableService: web, ");
+    scene.push(1, &(rollout + service));
+    scene.settle();
+    scene.edit("Service", "web", |web| {
+        web.set_at(&["spec", "selector", "rollouts-pod-template-hash"], "abc");
+        web.set_at(&["metadata", "annotations", "argo-rollouts.argoproj.io/managed-by-rollouts"], "web");
+    });
+    assert_eq!(actions(&scene.pass()), Vec::<String>::new());
+}
+
+#[test]
+fn same_view_same_verdict() {
+    let mut scene = Scene::new();
+    scene.push(1, &(rollout("web:1") + &map("a", "x")));
+    scene.settle();
+    let view = scene.view();
+    let (one, two) = (decide(&view), decide(&view));
+    assert_eq!((one.status, one.reports, one.reasons), (two.status, two.reports, two.reasons));
+}

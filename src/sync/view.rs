@@ -1,0 +1,213 @@
+//! Everything a decision about a GitSource may know, from one observation.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{
+    compare::{self, Difference},
+    id::Id,
+    ownership::Claims,
+    set::{Desired, Set},
+};
+use crate::{
+    api::{
+        GitRevision, GitSourceStatus,
+        constants::{annotation, label},
+    },
+    kubernetes::{
+        object::Object,
+        value::{Text, Value},
+    },
+    model::{git_source::GitSource, problem::Problem},
+};
+
+/// Everything a decision may know.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// When it was seen.
+    pub now: Timestamp,
+    /// The source's namespace.
+    pub namespace: Text,
+    /// The source's name.
+    pub name: Text,
+    /// The generation of its specification.
+    pub generation: i64,
+    /// What it wants, or what is wrong with it.
+    pub spec: Result<GitSource, Vec<Problem>>,
+    /// What was last recorded of it.
+    pub status: GitSourceStatus,
+    /// The value of the annotation that asks for a sync; empty if there is none.
+    pub request: String,
+    /// What was fetched.
+    pub fetched: Fetched,
+    /// What is in the cluster of what git wants and what the inventory has.
+    pub live: BTreeMap<Id, Arc<Object>>,
+    /// The ReplicaSets that may refer to something that is to be pruned, if [`super::prune::namespaces`] asked for them.
+    pub sets: Vec<Value>,
+    /// The sources it depends on that have not rolled out.
+    pub waits_for: Vec<String>,
+    /// What the server refused, for this content and this version of the live object.
+    pub refused: BTreeMap<Id, Refusal>,
+    /// What a server's dry run said of objects whose schema is not known.
+    pub answers: BTreeMap<Id, Answer>,
+}
+
+/// What was fetched.
+#[derive(Debug, Clone)]
+pub enum Fetched {
+    /// Nothing was tried yet.
+    Nothing,
+    /// It did not work; what was there stays.
+    Failed(String),
+    /// A commit.
+    Commit(Box<Commit>),
+}
+
+/// A commit that is followed.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    /// The commit.
+    pub revision: GitRevision,
+    /// What it wants.
+    pub set: Set,
+    /// The newest commit of the reference, if this one is not yet over and that one has to wait.
+    pub waiting: Option<GitRevision>,
+    /// Whether the reference was moved to a history that does not contain what it was at before.
+    pub moved_back: bool,
+    /// What the last promoted commit wanted, where an abort puts that back.
+    pub promoted: Option<(GitRevision, Set)>,
+}
+
+/// What the server refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was to be written.
+    pub digest: Text,
+    /// The version of the live object; 0 if there was none.
+    pub version: u64,
+    /// What the server said, with what to do.
+    pub message: String,
+}
+
+/// What a server's dry run said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// What was to be written.
+    pub digest: Text,
+    /// The version of the live object.
+    pub version: u64,
+    /// What it would have changed.
+    pub difference: Difference,
+}
+
+/// An object that git wants, beside what is there.
+#[derive(Debug, Clone)]
+pub struct Pair<'v> {
+    /// What git wants.
+    pub desired: &'v Desired,
+    /// What is there.
+    pub live: Option<&'v Arc<Object>>,
+    /// What would be applied, with its marks.
+    pub patch: Value,
+    /// The commit that its content came with.
+    pub blamed: Text,
+    /// What applying it would change; `None` if it is not there.
+    pub difference: Option<Difference>,
+}
+
+impl View {
+    /// The mark that objects of this source bear.
+    pub fn mark(&self) -> Text {
+        mark(&self.namespace, &self.name)
+    }
+
+    /// Whether this source wrote an object.
+    pub fn is_ours(&self, object: &Value) -> bool {
+        object.str_at(&["metadata", "labels", label::SOURCE]) == Some(&self.mark())
+    }
+
+    /// Who owns which fields.
+    pub fn claims(&self, set: &Set) -> Claims {
+        let wanted = set.objects.iter().map(|desired| &desired.object);
+        Claims::of(wanted.chain(self.live.values().map(|object| &object.value)))
+    }
+
+    /// Every object of a set, beside what is there.
+    pub fn pairs<'v>(&'v self, set: &'v Set, commit: &GitRevision) -> Vec<Pair<'v>> {
+        let (claims, mark) = (self.claims(set), self.mark());
+        let pair = |desired: &'v Desired| {
+            let live = self.live.get(&desired.id);
+            let blamed = blamed(desired, live, &mark, commit);
+            let patch = patch(&claims, desired, live.map(AsRef::as_ref), &mark, &blamed);
+            let difference = live.map(|live| self.difference(desired, live, &patch));
+            Pair { desired, live, patch, blamed, difference }
+        };
+        set.objects.iter().map(pair).collect()
+    }
+
+    fn difference(&self, desired: &Desired, live: &Object, patch: &Value) -> Difference {
+        if let Some(kind) = &desired.sort.kind {
+            return compare::compare(kind, live, patch);
+        }
+        let answer = self.answers.get(&desired.id);
+        let answer = answer.filter(|answer| answer.version == live.version() && answer.digest == digest_of(patch));
+        answer.map_or(Difference::Unknown, |answer| answer.difference.clone())
+    }
+}
+
+/// What a patch says, in a few bytes.
+pub fn digest_of(patch: &Value) -> Text {
+    let digest = ring::digest::digest(&ring::digest::SHA256, patch.to_json().as_bytes());
+    digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+/// The value of the label that objects of a source bear: its names, cut with a digest where they are too long for one.
+pub fn mark(namespace: &str, name: &str) -> Text {
+    const LONGEST: usize = 63;
+    let full = format!("{namespace}.{name}");
+    if full.len() <= LONGEST {
+        return full.into();
+    }
+    let digest = ring::digest::digest(&ring::digest::SHA256, full.as_bytes());
+    let digest: String = digest.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{digest}", &full[..full.floor_char_boundary(LONGEST - digest.len() - 1)]).into()
+}
+
+/// The newest commit that changed an object's content: the one that is noted already as long as git says the same.
+fn blamed(desired: &Desired, live: Option<&Arc<Object>>, mark: &str, commit: &GitRevision) -> Text {
+    let noted = live.filter(|live| {
+        let ours = live.value.str_at(&["metadata", "labels", label::SOURCE]) == Some(mark);
+        ours && live.annotation(annotation::DIGEST) == Some(&desired.digest)
+    });
+    let noted = noted.and_then(|live| live.annotation(annotation::COMMIT)).filter(|commit| !commit.is_empty());
+    match (noted, &desired.blamed) {
+        (Some(noted), _) => noted.into(),
+        (None, Some(blamed)) => blamed.clone(),
+        (None, None) => commit.commit.as_str().into(),
+    }
+}
+
+/// What is applied: what git wants where it is git's to say, and where it came from. Never a word in the pod template.
+fn patch(claims: &Claims, desired: &Desired, live: Option<&Object>, mark: &str, blamed: &str) -> Value {
+    let mut patch = claims.settle(&desired.id, &desired.object, live);
+    patch.set_at(&["metadata", "labels", label::SOURCE], mark);
+    patch.set_at(&["metadata", "annotations", annotation::COMMIT], blamed);
+    patch.set_at(&["metadata", "annotations", annotation::PATH], &desired.file);
+    patch.set_at(&["metadata", "annotations", annotation::DIGEST], &desired.digest);
+    patch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_a_label_value_and_two_sources_never_share_one() {
+        assert_eq!(mark("shop", "web"), "shop.web");
+        let long = "n".repeat(63);
+        let (first, second) = (mark(&long, "web"), mark(&long, "api"));
+        assert_eq!((first.len(), second.len()), (63, 63));
+        assert_ne!(first, second);
+    }
+}
