@@ -30,6 +30,7 @@
 //! | [`manifest`] | bytes of files to objects that know their places |
 //! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache |
 //! | [`lint`] | manifests to every problem they have |
+//! | [`tree`] | a Rollout and all that belongs to it, as people see it |
 //! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
 //! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
 //! | [`io`] | watches, writes and the daemon on a cluster |
@@ -70,3 +71,4 @@ pub mod model;
 pub mod rollout;
 pub mod sim;
 pub mod sync;
+pub mod tree;

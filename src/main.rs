@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use tidegate::cmd::Cli;
 
 fn main() -> ExitCode {
-    Cli::parse().run()
+    Cli::from_process().run()
 }

@@ -2,4 +2,5 @@
 //!
 //! Never measures: what a provider answered is given.
 
+pub mod by_hand;
 pub mod expression;

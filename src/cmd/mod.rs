@@ -1,16 +1,27 @@
 //! The commands, one file each. The only place where errors become messages and exit codes.
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::{future::Future, io::IsTerminal, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+pub mod access;
 pub mod cluster;
+pub mod completion;
 pub mod crds;
+pub mod create;
+pub mod get;
+pub mod history;
+pub mod intent;
 pub mod kubeconfig;
 pub mod lint;
+pub mod list;
+pub mod print;
 pub mod replay;
 pub mod run;
+pub mod set;
+pub mod status;
+pub mod undo;
 
 /// From a git commit to a fully rolled-out, verified version in Kubernetes.
 #[derive(Debug, Parser)]
@@ -35,13 +46,43 @@ enum Command {
     Run(run::Arguments),
     /// Make one recorded decision again, and show why.
     Replay(replay::Arguments),
+    /// Show a Rollout or an Experiment with all that belongs to it.
+    Get(get::Arguments),
+    /// List Rollouts or Experiments.
+    List(list::Arguments),
+    /// Say how a Rollout is doing, until it has arrived.
+    Status(status::Arguments),
+    /// List the revisions of a Rollout.
+    History(history::Arguments),
+    /// Promote a Rollout past what it waits for, or to the end.
+    Promote(intent::Promote),
+    /// Stop Rollouts where they are.
+    Pause(intent::Rollouts),
+    /// Take Rollouts back to their stable versions.
+    Abort(intent::Rollouts),
+    /// Try an aborted Rollout or a failed Experiment again.
+    Retry(intent::Retry),
+    /// Go back to an earlier revision.
+    Undo(undo::Arguments),
+    /// Replace the pods of a Rollout.
+    Restart(intent::Restart),
+    /// Change the image of a Rollout.
+    Set(set::Arguments),
+    /// Create a Rollout, an Experiment or an AnalysisRun.
+    Create(create::Arguments),
+    /// End an AnalysisRun or an Experiment early.
+    Terminate(intent::Terminate),
+    /// Print the version.
+    Version(print::Version),
+    /// Print a script that completes commands in a shell.
+    Completion(completion::Arguments),
 }
 
 /// What is logged, and how.
 #[derive(Debug, clap::Args)]
 struct Logging {
     /// What to log: a level (error, warn, info, debug, trace) or directives such as `tidegate=debug`.
-    #[arg(long, global = true, env = "TIDEGATE_LOG", default_value = "warn", value_name = "FILTER")]
+    #[arg(long, global = true, env = "TIDEGATE_LOG", default_value = "warn,kube_client=off", value_name = "FILTER")]
     log: String,
     /// How to log it.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
@@ -64,6 +105,22 @@ pub enum Output {
 }
 
 impl Cli {
+    /// Reads the arguments of the process; ends it with a message if they make no sense, or ask for help.
+    pub fn from_process() -> Cli {
+        let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let command = Cli::command().bin_name(program());
+        let read = command.try_get_matches_from(access::with_flags_behind(arguments));
+        match read.and_then(|matches| Cli::from_arg_matches(&matches)) {
+            Ok(cli) => cli,
+            Err(error) => {
+                let _ = error.print();
+                // A plugin ends as the one it stands in for does.
+                let code = if program() == "tidegate" { error.exit_code() } else { error.exit_code().min(1) };
+                std::process::exit(code);
+            }
+        }
+    }
+
     /// Runs the command. Errors that the user can do something about end with exit code 2.
     pub fn run(self) -> ExitCode {
         if let Err(error) = self.logging.start() {
@@ -75,12 +132,61 @@ impl Cli {
             Command::Lint(arguments) => lint::run(arguments),
             Command::Run(arguments) => run::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Replay(arguments) => replay::run(arguments).map(|()| ExitCode::SUCCESS),
+            Command::Completion(arguments) => completion::run(arguments).map(|()| ExitCode::SUCCESS),
+            Command::Get(arguments) => return verb(get::run(arguments)),
+            Command::List(arguments) => return verb(list::run(arguments)),
+            Command::Status(arguments) => return verb(status::run(arguments)),
+            Command::History(arguments) => return verb(history::run(arguments)),
+            Command::Promote(arguments) => return verb(intent::promote(arguments)),
+            Command::Pause(arguments) => return verb(intent::pause(arguments)),
+            Command::Abort(arguments) => return verb(intent::abort(arguments)),
+            Command::Retry(arguments) => return verb(intent::retry(arguments)),
+            Command::Undo(arguments) => return verb(undo::run(arguments)),
+            Command::Restart(arguments) => return verb(intent::restart(arguments)),
+            Command::Set(arguments) => return verb(set::run(arguments)),
+            Command::Create(arguments) => return verb(create::run(arguments)),
+            Command::Version(arguments) => print::version(arguments.short).map(|()| ExitCode::SUCCESS),
+            Command::Terminate(arguments) => return verb(intent::terminate(arguments)),
         };
         match outcome {
             Ok(code) => code,
             Err(error) => fail(&error),
         }
     }
+}
+
+/// Runs a verb of `kubectl argo rollouts`. As there, whatever goes wrong is exit code 1.
+fn verb(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
+    let outcome = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(work));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<print::Closed>() => ExitCode::SUCCESS,
+        Err(error) => {
+            fail(&error);
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// What the person typed to get here: the program is a kubectl plugin, too, under either name.
+pub fn program() -> &'static str {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let name = std::path::Path::new(&called).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    match name.as_str() {
+        "kubectl-argo-rollouts" => "kubectl argo rollouts",
+        "kubectl-tidegate" => "kubectl tidegate",
+        _ => "tidegate",
+    }
+}
+
+/// An intent that was refused, as an error.
+fn refused(refusal: crate::rollout::intent::Refusal) -> anyhow::Error {
+    let remedy = refusal.remedy();
+    remedied(anyhow::anyhow!("{refusal}"), remedy)
 }
 
 impl Logging {

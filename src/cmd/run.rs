@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::Client;
 use tokio::signal;
 
+use super::access::Connection;
 use crate::io::{
     api::Api,
     daemon::{self, Settings},
@@ -23,18 +21,14 @@ pub struct Arguments {
     /// Look after the Rollouts with this instance id only; without it, after those that have none.
     #[arg(long, value_name = "ID")]
     instance_id: Option<String>,
-    /// The kubeconfig that leads to the cluster; by default $KUBECONFIG, ~/.kube/config, or the cluster it runs in.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig.
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
     /// How many Rollouts to work on at once.
     #[arg(long, default_value_t = 16, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     workers: u16,
     /// Write every decision to a file in this folder; `tidegate replay` shows it again.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// Works until it is told to stop.
@@ -47,7 +41,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     if let Some(folder) = &arguments.record {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    let config = config(&arguments).await?;
+    let config = arguments.connection.config().await?;
     let address = config.cluster_url.to_string();
     let client = Client::try_from(config).context("cannot talk to the cluster")?;
     let version = client.apiserver_version().await.with_context(|| format!("no answer from {address}"))?;
@@ -61,21 +55,6 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     daemon::run(Api::new(client), settings, stopped()).await;
     tracing::info!("stopped");
     Ok(())
-}
-
-async fn config(arguments: &Arguments) -> anyhow::Result<Config> {
-    let options = KubeConfigOptions { context: arguments.context.clone(), ..KubeConfigOptions::default() };
-    match &arguments.kubeconfig {
-        Some(file) => {
-            let kubeconfig = Kubeconfig::read_from(file).with_context(|| format!("cannot read {}", file.display()))?;
-            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-            config.with_context(|| format!("cannot use {}", file.display()))
-        }
-        None if arguments.context.is_some() => {
-            Config::from_kubeconfig(&options).await.context("cannot use the kubeconfig")
-        }
-        None => Config::infer().await.context("no cluster: give --kubeconfig, or run in one"),
-    }
 }
 
 /// Resolves when the process is told to end.

@@ -60,6 +60,14 @@ impl Error {
         }
     }
 
+    /// What the server or the client said, without the request it was about.
+    pub fn words(&self) -> &str {
+        match self {
+            Error::Refused { message, .. } => message,
+            Error::Unreachable { cause, .. } => cause,
+        }
+    }
+
     /// Tells a client's errors apart.
     pub fn of(method: &Method, path: &str, error: kube::Error) -> Error {
         match error {
@@ -75,8 +83,16 @@ impl Error {
                     .filter(|seconds| *seconds > 0)
                     .map(|seconds| Duration::from_secs(seconds.into())),
             },
-            other => Error::Unreachable { method: method.clone(), path: path.to_owned(), cause: other.to_string() },
+            other => Error::Unreachable { method: method.clone(), path: path.to_owned(), cause: root(&other) },
         }
+    }
+}
+
+/// What is at the bottom of an error: `Connection refused` says more than `client error`.
+fn root(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => root(source),
+        None => error.to_string(),
     }
 }
 
@@ -98,6 +114,28 @@ impl Api {
     /// Reads a path.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.send(Method::GET, path, None).await
+    }
+
+    /// Reads an object.
+    pub async fn object(&self, resource: &Resource, place: &Place) -> Result<Value, Error> {
+        self.get(&object(resource, place)).await
+    }
+
+    /// Creates an object as a person means it: a field that does not exist is an error. Without a namespace if it belongs
+    /// to none.
+    pub async fn create_strictly(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        body: &Value,
+    ) -> Result<Value, Error> {
+        let path = format!("{}?fieldValidation=Strict", resource.path(namespace));
+        self.send(Method::POST, &path, Some(("application/json", body))).await
+    }
+
+    /// Changes an object by a JSON patch.
+    pub async fn patch_json(&self, resource: &Resource, place: &Place, patch: &Value) -> Result<Value, Error> {
+        self.send(Method::PATCH, &object(resource, place), Some(("application/json-patch+json", patch))).await
     }
 
     /// Creates an object.

@@ -146,7 +146,8 @@ impl Daemon {
             Some(instance) => format!("{}={instance}", label::INSTANCE_ID),
             None => format!("!{}", label::INSTANCE_ID),
         };
-        let scope = Scope { resource: resource.clone(), namespace: self.settings.namespace.clone(), selector };
+        let namespace = self.settings.namespace.clone();
+        let scope = Scope { resource: resource.clone(), namespace, selector, fields: String::new() };
         let handle = tokio::spawn(watch::follow(self.api.clone(), scope, self.sender.clone())).abort_handle();
         self.watches.insert(resource, handle);
     }

@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod daemon;
+pub mod follow;
 pub mod git;
 pub mod pass;
 pub mod watch;

@@ -33,6 +33,8 @@ pub struct Scope {
     pub namespace: Option<String>,
     /// A label selector; all if empty.
     pub selector: String,
+    /// A field selector; all if empty.
+    pub fields: String,
 }
 
 /// Follows until the receiver is gone.
@@ -41,7 +43,7 @@ pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
     let mut version = None;
     while !news.is_closed() {
         let outcome = match &version {
-            None => list(&api, &scope, &news).await,
+            None => announced_list(&api, &scope, &news).await,
             Some(version) => stream(&api, &scope, *version, &news).await,
         };
         match outcome {
@@ -69,14 +71,24 @@ fn path(scope: &Scope, query: &[(&str, String)]) -> String {
     query.iter().filter(|(_, value)| !value.is_empty()).for_each(|(key, value)| {
         serializer.append_pair(key, value);
     });
-    if !scope.selector.is_empty() {
-        serializer.append_pair("labelSelector", &scope.selector);
+    for (key, selector) in [("labelSelector", &scope.selector), ("fieldSelector", &scope.fields)] {
+        if !selector.is_empty() {
+            serializer.append_pair(key, selector);
+        }
     }
     format!("{}?{}", scope.resource.path(scope.namespace.as_deref()), serializer.finish())
 }
 
-/// Lists everything; answers the version it is from.
-async fn list(api: &Api, scope: &Scope, news: &Sender<(Resource, News)>) -> Result<u64, Error> {
+/// Lists everything and says so; answers the version it is from.
+async fn announced_list(api: &Api, scope: &Scope, news: &Sender<(Resource, News)>) -> Result<u64, Error> {
+    let (objects, version) = list(api, scope).await?;
+    // The receiver may be gone; then `follow` ends.
+    let _ = news.send((scope.resource.clone(), News::List(objects, version))).await;
+    Ok(version)
+}
+
+/// Everything there is, page by page, and the version it is from.
+pub async fn list(api: &Api, scope: &Scope) -> Result<(Vec<Value>, u64), Error> {
     let (mut objects, mut next, mut version) = (Vec::new(), String::new(), 0);
     loop {
         let page = api.get(&path(scope, &[("limit", PAGE.to_string()), ("continue", next.clone())])).await?;
@@ -85,12 +97,9 @@ async fn list(api: &Api, scope: &Scope, news: &Sender<(Resource, News)>) -> Resu
         version = text("resourceVersion").parse().unwrap_or(version);
         next = text("continue").to_owned();
         if next.is_empty() {
-            break;
+            return Ok((objects, version));
         }
     }
-    // The receiver may be gone; then `follow` ends.
-    let _ = news.send((scope.resource.clone(), News::List(objects, version))).await;
-    Ok(version)
 }
 
 /// Hears of changes after a version; answers the last one heard of.

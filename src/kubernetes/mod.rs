@@ -17,5 +17,6 @@ pub mod object;
 pub mod patch;
 pub mod schema;
 pub mod selector;
+pub mod shown;
 pub mod status;
 pub mod value;

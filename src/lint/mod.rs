@@ -14,7 +14,7 @@ mod references;
 mod routers;
 pub mod rule;
 mod schema;
-mod similar;
+pub(crate) mod similar;
 mod sources;
 mod workloads;
 

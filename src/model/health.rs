@@ -263,8 +263,9 @@ pub fn is_unpausing(status: &RolloutStatus) -> bool {
     codec::hold(status) == Hold::Released
 }
 
-/// What cannot be read as a number was written by a version that recorded a hash there: nobody can tell.
-fn is_generation_observed(rollout: &Rollout) -> bool {
+/// Whether the controller has seen the newest specification. What cannot be read as a number was written by a version that
+/// recorded a hash there: nobody can tell.
+pub fn is_generation_observed(rollout: &Rollout) -> bool {
     let observed = rollout.status.observed_generation.parse::<i64>();
     observed.map_or(true, |observed| observed >= rollout.metadata.generation)
 }

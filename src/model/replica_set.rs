@@ -96,6 +96,11 @@ impl ReplicaSet {
         !self.note(annotation::SCALE_DOWN_DEADLINE).is_empty()
     }
 
+    /// When it is to be scaled down; `None` if there is no deadline, or none that can be read.
+    pub fn scale_down_deadline(&self) -> Option<Timestamp> {
+        gotime::read(self.note(annotation::SCALE_DOWN_DEADLINE), Precision::Second).ok()
+    }
+
     /// How long it stays up; `None` if there is no deadline or it has passed.
     pub fn time_to_scale_down(&self, now: Timestamp) -> Result<Option<SignedDuration>, UnreadableDeadline> {
         if !self.has_scale_down_deadline() {

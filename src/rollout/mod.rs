@@ -18,6 +18,7 @@ mod decide;
 pub mod diff;
 mod duration;
 pub mod history;
+pub mod intent;
 pub mod invariant;
 #[cfg(test)]
 mod laws;
@@ -30,6 +31,7 @@ mod status;
 pub mod step;
 pub mod target;
 pub mod view;
+pub mod wait;
 pub mod workload;
 
 pub use decide::{Situation, decide};

@@ -140,7 +140,12 @@ impl Scene {
     /// Waits until an object is as wanted, and answers with it.
     pub async fn until(&self, of: &Resource, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let (sender, mut receiver) = mpsc::channel(64);
-        let scope = Scope { resource: of.clone(), namespace: Some(self.namespace.clone()), selector: String::new() };
+        let scope = Scope {
+            resource: of.clone(),
+            namespace: Some(self.namespace.clone()),
+            selector: String::new(),
+            fields: String::new(),
+        };
         let follows = tokio::spawn(watch::follow(self.api.clone(), scope, sender));
         let mut last = Value::Null;
         let reached = async {

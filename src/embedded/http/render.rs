@@ -14,6 +14,7 @@ use crate::{
     kubernetes::{
         kind::{Column, Kind},
         object::Object,
+        shown,
         status::{FieldError, Reason, Status},
         value::{Text, Value},
     },
@@ -314,7 +315,7 @@ fn scale(value: &Value, version: MetaVersion, include: Include, now: Timestamp) 
         metadata.get("name").cloned().unwrap_or_default(),
         replicas("spec").into(),
         replicas("status").into(),
-        table::age(metadata.str_at(&["creationTimestamp"]), now).into(),
+        shown::age(metadata.str_at(&["creationTimestamp"]), now).into(),
     ];
     let object = Object { value: value.clone(), managers: Arc::default() };
     Table {

@@ -2,8 +2,13 @@
 
 use jiff::SignedDuration;
 
-use super::{Printed, age, condition, first_few, human, quantity};
-use crate::kubernetes::{kind::Kind, selector::Labels, value::Value};
+use super::{Printed, first_few, quantity};
+use crate::kubernetes::{
+    kind::Kind,
+    selector::Labels,
+    shown::{age, condition, human},
+    value::Value,
+};
 
 /// The cells of the kinds in this file; none for any other.
 pub(super) fn cells(kind: &Kind, of: Printed<'_>) -> Option<Vec<Value>> {

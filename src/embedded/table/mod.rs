@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::kubernetes::{
     kind::{Column, Kind, Origin},
     object::Object,
     patch::go_print,
+    shown::{age, human},
     value::{Text, Value},
 };
 use path::Path;
@@ -92,37 +93,6 @@ fn custom_cell(column: &str, value: Value, now: Timestamp) -> Value {
 /// JSON as Go writes it: safe to stand in a web page.
 fn go_json(value: &Value) -> String {
     value.to_json().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
-}
-
-/// How long ago a time of the API was; `<unknown>` if there is none.
-pub fn age(time: Option<&str>, now: Timestamp) -> String {
-    let time = time.filter(|time| !time.is_empty()).and_then(|time| time.parse::<Timestamp>().ok());
-    time.map_or_else(|| "<unknown>".to_owned(), |time| human(now.duration_since(time)))
-}
-
-/// A duration to two or three significant figures, as upstream's `HumanDuration`: `2m`, `3m20s`, `5d4h`, `2y10d`.
-pub fn human(duration: SignedDuration) -> String {
-    let seconds = duration.as_secs();
-    let two = |large: i64, unit: char, small: i64, fraction: char| match small {
-        0 => format!("{large}{unit}"),
-        small => format!("{large}{unit}{small}{fraction}"),
-    };
-    let (minutes, hours) = (seconds / 60, seconds / 3600);
-    let (days, years) = (hours / 24, hours / 24 / 365);
-    match seconds {
-        // A little skew between clocks is taken for now.
-        ..-1 => "<invalid>".to_owned(),
-        -1 => "0s".to_owned(),
-        0..120 => format!("{seconds}s"),
-        _ if minutes < 10 => two(minutes, 'm', seconds % 60, 's'),
-        _ if minutes < 180 => format!("{minutes}m"),
-        _ if hours < 8 => two(hours, 'h', minutes % 60, 'm'),
-        _ if hours < 48 => format!("{hours}h"),
-        _ if hours < 192 => two(days, 'd', hours % 24, 'h'),
-        _ if days < 730 => format!("{days}d"),
-        _ if days < 2920 => two(years, 'y', days % 365, 'd'),
-        _ => format!("{years}y"),
-    }
 }
 
 /// An object about to be printed.
@@ -233,16 +203,6 @@ fn first_few(mut texts: Vec<&str>, limit: usize, separator: &str, empty: &str) -
         shown if shown.is_empty() => empty.to_owned(),
         shown => shown,
     }
-}
-
-/// The condition of this type.
-fn condition<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
-    conditions.iter().find(|condition| condition.str_at(&["type"]) == Some(kind))
-}
-
-/// Whether the condition of this type is there and true.
-fn holds(conditions: &[Value], kind: &str) -> bool {
-    condition(conditions, kind).is_some_and(|condition| condition.str_at(&["status"]) == Some("True"))
 }
 
 /// A quantity as stored; an absent one is zero.

@@ -1,10 +1,13 @@
 //! Pods, and what makes, scales and protects them.
 
-use jiff::Timestamp;
-
-use super::{Printed, Row, holds, human, quantity};
+use super::{Printed, Row, quantity};
 use crate::{
-    kubernetes::{kind::Kind, selector::Labels, value::Value},
+    kubernetes::{
+        kind::Kind,
+        selector::Labels,
+        shown::{PodState, Restarts, holds, human},
+        value::Value,
+    },
     value,
 };
 
@@ -35,7 +38,7 @@ pub(super) fn pod(of: Printed<'_>) -> Row {
         "Failed" => ended("Failed", "The pod failed."),
         _ => Vec::new(),
     };
-    let state = PodState::of(of);
+    let state = PodState::of(of.object);
     let restarts = match state.restarts {
         Restarts { count, last: Some(last) } if count != 0 => {
             format!("{count} ({} ago)", human(of.now.duration_since(last)))
@@ -59,145 +62,6 @@ pub(super) fn pod(of: Printed<'_>) -> Row {
         if gates.is_empty() { "<none>".into() } else { format!("{}/{}", open.count(), gates.len()).into() },
     ];
     Row { cells, conditions }
-}
-
-/// What the containers of a pod come to.
-struct PodState {
-    reason: String,
-    ready: usize,
-    total: usize,
-    restarts: Restarts,
-}
-
-/// How often containers were started again, and when the last one had ended before it was.
-#[derive(Default, Clone, Copy)]
-struct Restarts {
-    count: i64,
-    last: Option<Timestamp>,
-}
-
-impl Restarts {
-    fn add(&mut self, container: &Value) {
-        self.count += container.int_at(&["restartCount"]).unwrap_or(0);
-        let ended = container.str_at(&["lastState", "terminated", "finishedAt"]).and_then(|time| time.parse().ok());
-        self.last = self.last.max(ended);
-    }
-}
-
-/// How far the init containers are.
-struct Initialization {
-    done: bool,
-    sidecars: Restarts,
-}
-
-impl PodState {
-    fn of(of: Printed<'_>) -> PodState {
-        let mut state = PodState {
-            reason: first_filled(of.text(&["status", "reason"]), of.text(&["status", "phase"])).to_owned(),
-            ready: 0,
-            total: of.count(&["spec", "containers"])
-                + of.list(&["spec", "initContainers"]).iter().filter(|container| is_sidecar(container)).count(),
-            restarts: Restarts::default(),
-        };
-        let conditions = of.list(&["status", "conditions"]);
-        let gated = |condition: &Value| {
-            condition.str_at(&["type"]) == Some("PodScheduled")
-                && condition.str_at(&["reason"]) == Some("SchedulingGated")
-        };
-        if conditions.iter().any(gated) {
-            state.reason = "SchedulingGated".to_owned();
-        }
-        let Initialization { done, sidecars } = state.initialize(of);
-        if done || holds(conditions, "Initialized") {
-            state.run(of, sidecars);
-        }
-        if of.is_terminating() && of.text(&["status", "reason"]) == "NodeLost" {
-            state.reason = "Unknown".to_owned();
-        } else if of.is_terminating() && !matches!(of.text(&["status", "phase"]), "Succeeded" | "Failed") {
-            state.reason = "Terminating".to_owned();
-        }
-        state
-    }
-
-    /// Walks the init containers up to the first that is not done.
-    fn initialize(&mut self, of: Printed<'_>) -> Initialization {
-        let containers = of.list(&["spec", "initContainers"]);
-        let mut sidecars = Restarts::default();
-        for (i, status) in of.list(&["status", "initContainerStatuses"]).iter().enumerate() {
-            let name = status.str_at(&["name"]);
-            let container = containers.iter().find(|container| container.str_at(&["name"]) == name);
-            let is_sidecar = container.is_some_and(is_sidecar);
-            self.restarts.add(status);
-            if is_sidecar {
-                sidecars.add(status);
-            }
-            let waiting = status.str_at(&["state", "waiting", "reason"]).unwrap_or_default();
-            let is = |key: &str| status.get(key).and_then(Value::as_bool).unwrap_or(false);
-            match status.at(&["state", "terminated"]) {
-                Some(ended) if ended.int_at(&["exitCode"]).unwrap_or(0) == 0 => continue,
-                _ if is_sidecar && is("started") => {
-                    self.ready += usize::from(is("ready"));
-                    continue;
-                }
-                Some(ended) => self.reason = format!("Init:{}", ending(ended)),
-                None if !waiting.is_empty() && waiting != "PodInitializing" => self.reason = format!("Init:{waiting}"),
-                None => self.reason = format!("Init:{i}/{}", containers.len()),
-            }
-            return Initialization { done: false, sidecars };
-        }
-        Initialization { done: true, sidecars }
-    }
-
-    /// Walks the containers, the first one last: its state is what shows.
-    fn run(&mut self, of: Printed<'_>, sidecars: Restarts) {
-        self.restarts = sidecars;
-        let (mut running, mut failure) = (false, String::new());
-        for status in of.list(&["status", "containerStatuses"]).iter().rev() {
-            self.restarts.add(status);
-            let waiting = status.str_at(&["state", "waiting", "reason"]).unwrap_or_default();
-            let terminated = status.at(&["state", "terminated"]);
-            if !waiting.is_empty() {
-                self.reason = waiting.to_owned();
-            } else if let Some(ended) = terminated {
-                self.reason = ending(ended);
-                if ended.int_at(&["exitCode"]).unwrap_or(0) != 0 {
-                    failure = self.reason.clone();
-                }
-            } else if status.get("ready").and_then(Value::as_bool) == Some(true)
-                && status.at(&["state", "running"]).is_some()
-            {
-                running = true;
-                self.ready += 1;
-            }
-        }
-        if self.reason == "Completed" {
-            self.reason = match running {
-                true if holds(of.list(&["status", "conditions"]), "Ready") => "Running".to_owned(),
-                _ if !failure.is_empty() => failure,
-                true => "NotReady".to_owned(),
-                false => return,
-            };
-        }
-    }
-}
-
-/// An init container that goes on running.
-fn is_sidecar(container: &Value) -> bool {
-    container.str_at(&["restartPolicy"]) == Some("Always")
-}
-
-/// How a container ended: its reason, signal or exit code.
-fn ending(terminated: &Value) -> String {
-    let number = |key: &str| terminated.int_at(&[key]).unwrap_or(0);
-    match terminated.str_at(&["reason"]).unwrap_or_default() {
-        "" if number("signal") != 0 => format!("Signal:{}", number("signal")),
-        "" => format!("ExitCode:{}", number("exitCode")),
-        reason => reason.to_owned(),
-    }
-}
-
-fn first_filled<'a>(a: &'a str, b: &'a str) -> &'a str {
-    if a.is_empty() { b } else { a }
 }
 
 /// The names and images of a pod template's containers.

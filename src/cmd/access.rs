@@ -1,0 +1,324 @@
+//! How commands reach a cluster: kubectl's own flags, the kubeconfig, and one clear error when there is nothing there.
+
+use std::{fmt, path::PathBuf};
+
+use anyhow::{Context, anyhow};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+
+use super::remedied;
+use crate::{
+    engine::key::{Place, Resource},
+    io::{
+        api::{Api, Error},
+        watch::{self, Scope},
+    },
+    kubernetes::value::Value,
+    lint::similar,
+};
+
+/// Which cluster, and as whom: the flags of kubectl.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct Connection {
+    /// The kubeconfig that leads to the cluster; by default $KUBECONFIG, ~/.kube/config, or the cluster it runs in.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig.
+    #[arg(long, global = true, value_name = "NAME")]
+    context: Option<String>,
+    /// The cluster of the kubeconfig.
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    cluster: Option<String>,
+    /// The user of the kubeconfig.
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    user: Option<String>,
+    /// The address of the API server.
+    #[arg(short, long, global = true, value_name = "URL", hide_short_help = true)]
+    server: Option<http::Uri>,
+    /// The bearer token.
+    #[arg(long, global = true, value_name = "TOKEN", hide_short_help = true)]
+    token: Option<Token>,
+    /// Act as this user.
+    #[arg(long = "as", global = true, value_name = "USER", hide_short_help = true)]
+    as_user: Option<String>,
+    /// Act as a member of this group; can be given several times.
+    #[arg(long, global = true, value_name = "GROUP", hide_short_help = true)]
+    as_group: Vec<String>,
+    /// Act as the user of this uid.
+    #[arg(long, global = true, value_name = "UID", hide_short_help = true)]
+    as_uid: Option<String>,
+    /// Do not check the server's certificate.
+    #[arg(long, global = true, hide_short_help = true)]
+    insecure_skip_tls_verify: bool,
+    /// The authority that the server's certificate is from.
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    certificate_authority: Option<PathBuf>,
+    /// The certificate to show.
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    client_certificate: Option<String>,
+    /// The key of that certificate.
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    client_key: Option<String>,
+    /// The name that the server's certificate must have.
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    tls_server_name: Option<String>,
+}
+
+/// The flags of a connection that take a value, as they may stand before the command.
+const VALUED: [&str; 15] = [
+    "-n",
+    "--namespace",
+    "--kubeconfig",
+    "--context",
+    "--cluster",
+    "--user",
+    "-s",
+    "--server",
+    "--token",
+    "--as",
+    "--as-group",
+    "--as-uid",
+    "--certificate-authority",
+    "--client-certificate",
+    "--client-key",
+];
+
+/// kubectl takes its flags before the command, too (`kubectl argo rollouts -n shop get rollout web`); ours belong to the
+/// commands. Arguments with such flags moved behind the command's name.
+pub fn with_flags_behind(arguments: Vec<String>) -> Vec<String> {
+    let mut flags = Vec::new();
+    let mut rest = arguments.into_iter();
+    let program: Vec<String> = rest.by_ref().take(1).collect();
+    while let Some(argument) = rest.next() {
+        let name = argument.split('=').next().unwrap_or_default();
+        if VALUED.contains(&name) || name.starts_with("-n") && !name.starts_with("--") {
+            let separate = argument == name && VALUED.contains(&name);
+            flags.push(argument);
+            flags.extend(rest.by_ref().take(usize::from(separate)));
+        } else if name == "--insecure-skip-tls-verify" {
+            flags.push(argument);
+        } else if argument.starts_with('-') {
+            // A flag of the program itself, such as --log: as it was.
+            return program.into_iter().chain(flags).chain([argument]).chain(rest).collect();
+        } else {
+            return program.into_iter().chain([argument]).chain(flags).chain(rest).collect();
+        }
+    }
+    program.into_iter().chain(flags).collect()
+}
+
+/// A secret that no output shows.
+#[derive(Clone)]
+struct Token(String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+impl From<&str> for Token {
+    fn from(text: &str) -> Token {
+        Token(text.to_owned())
+    }
+}
+
+impl Connection {
+    /// What the flags and the kubeconfig come to.
+    pub async fn config(&self) -> anyhow::Result<Config> {
+        let options =
+            KubeConfigOptions { context: self.context.clone(), cluster: self.cluster.clone(), user: self.user.clone() };
+        let chosen = self.context.is_some() || self.cluster.is_some() || self.user.is_some();
+        let mut config = match &self.kubeconfig {
+            Some(file) => {
+                let of = || format!("cannot use {}", file.display());
+                let kubeconfig = Kubeconfig::read_from(file).with_context(of)?;
+                Config::from_custom_kubeconfig(kubeconfig, &options).await.with_context(of)?
+            }
+            None => match Config::from_kubeconfig(&options).await {
+                Ok(config) => config,
+                Err(error) if chosen => return Err(anyhow::Error::from(error).context("cannot use the kubeconfig")),
+                Err(error) => Config::incluster().map_err(|_| {
+                    let why = match &error {
+                        KubeconfigError::ReadConfig(cause, path) => format!("cannot read {}: {cause}", path.display()),
+                        other => other.to_string(),
+                    };
+                    remedied(
+                        anyhow!("no cluster is known: {why}"),
+                        "give --kubeconfig FILE, or set KUBECONFIG; `tidegate cluster` starts a cluster to try things on",
+                    )
+                })?,
+            },
+        };
+        self.override_in(&mut config);
+        Ok(config)
+    }
+
+    fn override_in(&self, config: &mut Config) {
+        if let Some(server) = &self.server {
+            config.cluster_url = server.clone();
+        }
+        if let Some(file) = &self.certificate_authority {
+            (config.root_cert, config.root_cert_file) = (None, Some(file.clone()));
+        }
+        if let Some(name) = &self.tls_server_name {
+            config.tls_server_name = Some(name.clone());
+        }
+        config.accept_invalid_certs |= self.insecure_skip_tls_verify;
+        let who = &mut config.auth_info;
+        if let Some(Token(token)) = &self.token {
+            (who.token, who.token_file) = (Some(token.clone().into()), None);
+        }
+        if let Some(file) = &self.client_certificate {
+            (who.client_certificate, who.client_certificate_data) = (Some(file.clone()), None);
+        }
+        if let Some(file) = &self.client_key {
+            (who.client_key, who.client_key_data) = (Some(file.clone()), None);
+        }
+        if self.as_user.is_some() {
+            who.impersonate = self.as_user.clone();
+        }
+        if self.as_uid.is_some() {
+            who.impersonate_uid = self.as_uid.clone();
+        }
+        if !self.as_group.is_empty() {
+            who.impersonate_groups = Some(self.as_group.clone());
+        }
+    }
+}
+
+/// A cluster and a namespace of it.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Access {
+    /// The namespace; by default that of the context.
+    #[arg(short, long, global = true, value_name = "NAME")]
+    namespace: Option<String>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// A cluster that can be asked, and the namespace that is meant.
+pub struct Cluster {
+    /// The client.
+    pub api: Api,
+    /// The namespace.
+    pub namespace: String,
+}
+
+impl Access {
+    /// Connects.
+    pub async fn connect(&self) -> anyhow::Result<Cluster> {
+        let config = self.connection.config().await?;
+        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let client = Client::try_from(config).context("cannot talk to the cluster")?;
+        Ok(Cluster { api: Api::new(client), namespace })
+    }
+}
+
+impl Cluster {
+    /// The place of an object in the namespace.
+    pub fn place(&self, name: &str) -> Place {
+        Place::new(&self.namespace, name)
+    }
+
+    /// The objects of a kind in the namespace that the selector matches.
+    pub fn scope(&self, resource: &Resource, selector: &str) -> Scope {
+        let namespace = Some(self.namespace.clone());
+        Scope { resource: resource.clone(), namespace, selector: selector.to_owned(), fields: String::new() }
+    }
+
+    /// One object; an error that names those with similar names if there is none.
+    pub async fn object(&self, resource: &Resource, name: &str) -> anyhow::Result<Value> {
+        match self.api.object(resource, &self.place(name)).await {
+            Ok(object) => Ok(object),
+            Err(error) => Err(self.explain(error, resource, name).await),
+        }
+    }
+
+    /// All objects of a kind in the namespace that the selector matches; none if there is no such kind.
+    pub async fn objects(&self, resource: &Resource, selector: &str) -> anyhow::Result<Vec<Value>> {
+        match watch::list(&self.api, &self.scope(resource, selector)).await {
+            Ok((objects, _)) => Ok(objects),
+            Err(error) if error.code() == Some(404) => Ok(Vec::new()),
+            Err(error) => Err(unanswered(error)),
+        }
+    }
+
+    /// Whether the cluster has this kind at all.
+    pub async fn knows(&self, resource: &Resource) -> anyhow::Result<bool> {
+        match self.api.get(&format!("{}?limit=1", resource.path(Some(&self.namespace)))).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == Some(404) => Ok(false),
+            Err(error) => Err(unanswered(error)),
+        }
+    }
+
+    /// An error about an object, with what to do about it.
+    pub async fn explain(&self, error: Error, resource: &Resource, name: &str) -> anyhow::Error {
+        if error.code() != Some(404) {
+            return unanswered(error);
+        }
+        let kind = resource.plural.trim_end_matches('s');
+        let Ok((all, _)) = watch::list(&self.api, &self.scope(resource, "")).await else {
+            return remedied(
+                anyhow!("the cluster does not know {resource}"),
+                "install the definitions: `tidegate crds | kubectl apply -f -`",
+            );
+        };
+        let names: Vec<&str> = all.iter().filter_map(|object| object.str_at(&["metadata", "name"])).collect();
+        let error = anyhow!("there is no {kind} \"{name}\" in namespace {}", self.namespace);
+        let remedy = match (similar::nearest(name, names.iter().copied()), &names[..]) {
+            (Some(near), _) => format!("did you mean {near}?"),
+            (None, []) => format!("this namespace has no {}: give another with -n", resource.plural),
+            (None, [only]) => format!("there is only {only}"),
+            (None, names @ [.., last]) if names.len() <= 8 => {
+                format!("there are {} and {last}", names[..names.len() - 1].join(", "))
+            }
+            (None, names) => format!("there are {} others; `kubectl get {}` lists them", names.len(), resource.plural),
+        };
+        remedied(error, remedy)
+    }
+}
+
+/// An error of the server or the way to it.
+pub fn unanswered(error: Error) -> anyhow::Error {
+    match &error {
+        Error::Refused { code: 401, .. } => {
+            remedied(error.into(), "the cluster does not know you: log in, or give --token")
+        }
+        Error::Refused { .. } => anyhow!("{}", error.words()),
+        Error::Unreachable { .. } => {
+            remedied(error.into(), "see that the cluster is up, and that the kubeconfig and its context lead to it")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubectls_flags_may_stand_before_the_command() {
+        #[track_caller]
+        fn check(given: &str, expected: &str) {
+            let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(with_flags_behind(words(given)), words(expected));
+        }
+        check("p -n shop get rollout web", "p get -n shop rollout web");
+        check("p -nshop --context=a --as me get rollout web -w", "p get -nshop --context=a --as me rollout web -w");
+        check("p get rollout web -n shop", "p get rollout web -n shop");
+        check("p --log debug -n shop run", "p --log debug -n shop run");
+        check("p --help", "p --help");
+        check("p -n", "p -n");
+        check("p", "p");
+    }
+
+    #[test]
+    fn a_token_is_never_shown() {
+        let connection = Connection { token: Some(Token("s3cret".into())), ..Connection::default() };
+        assert!(!format!("{connection:?}").contains("s3cret"));
+    }
+}

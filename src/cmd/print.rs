@@ -1,0 +1,129 @@
+//! What commands print: text as it is, objects as kubectl prints them.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::{kubernetes::value::Value, value};
+
+/// How to print an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The object as JSON.
+    Json,
+    /// The object as YAML.
+    Yaml,
+    /// `rollout.argoproj.io/web`
+    Name,
+}
+
+/// The arguments of `tidegate version`.
+#[derive(Debug, clap::Args)]
+pub struct Version {
+    /// Only the number.
+    #[arg(long)]
+    pub short: bool,
+}
+
+/// Prints the version.
+pub fn version(short: bool) -> anyhow::Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
+    say(&if short {
+        format!("tidegate: v{version}\n")
+    } else {
+        format!("tidegate: v{version}\n  Platform: {platform}\n")
+    })
+}
+
+/// Whoever reads has read enough: no error, but the end.
+#[derive(Debug, thiserror::Error)]
+#[error("nobody reads any more")]
+pub struct Closed;
+
+/// Prints; colour goes to terminals only.
+pub fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Closed.into()),
+        outcome => outcome.context("cannot write to standard output"),
+    }
+}
+
+/// Prints an object, or in text what happened to it.
+pub fn show(object: &Value, format: Option<Format>, text: &str) -> anyhow::Result<()> {
+    match format {
+        None => say(text),
+        Some(format) => say(&formatted(object, format)),
+    }
+}
+
+/// Prints objects: as a list if it is to be JSON or YAML.
+pub fn show_all(objects: &[Value], format: Format) -> anyhow::Result<()> {
+    if format == Format::Name {
+        return say(&objects.iter().map(|object| formatted(object, format)).collect::<String>());
+    }
+    let items = Value::list(objects.iter().map(without_managers));
+    say(&formatted(
+        &value!({"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}),
+        format,
+    ))
+}
+
+fn without_managers(object: &Value) -> Value {
+    let mut object = object.clone();
+    object.remove_at(&["metadata", "managedFields"]);
+    object
+}
+
+fn formatted(object: &Value, format: Format) -> String {
+    let shown = without_managers(object);
+    match format {
+        Format::Json => {
+            let mut bytes = Vec::new();
+            let pretty = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+            // A value has string keys and goes to memory: it cannot fail.
+            let _ = shown.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, pretty));
+            bytes.push(b'\n');
+            String::from_utf8(bytes).unwrap_or_default()
+        }
+        Format::Yaml => serde_saphyr::to_string(&shown).unwrap_or_default(),
+        Format::Name => format!("{}\n", name(object)),
+    }
+}
+
+/// `rollout.argoproj.io/web`, `pod/web-1`
+pub fn name(object: &Value) -> String {
+    let text = |path: &[&str]| object.str_at(path).unwrap_or_default();
+    let kind = text(&["kind"]).to_lowercase();
+    let name = text(&["metadata", "name"]);
+    match text(&["apiVersion"]).split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}/{name}"),
+        None => format!("{kind}/{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_printed_as_kubectl_prints_them() {
+        let object = value!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "web", "managedFields": [{"manager": "x"}]},
+        });
+        assert_eq!(formatted(&object, Format::Name), "rollout.argoproj.io/web\n");
+        assert_eq!(
+            formatted(&object, Format::Json),
+            "{\n    \"apiVersion\": \"argoproj.io/v1alpha1\",\n    \"kind\": \"Rollout\",\n    \"metadata\": {\n        \"name\": \"web\"\n    }\n}\n"
+        );
+        assert_eq!(
+            formatted(&object, Format::Yaml),
+            "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata:\n  name: web\n"
+        );
+        assert_eq!(name(&value!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})), "pod/a");
+    }
+}
