@@ -272,6 +272,8 @@ pub mod reason {
     pub const WEIGHT_VERIFY_ERROR: &str = "WeightVerifyError";
     /// There is no such load balancer.
     pub const LOAD_BALANCER_NOT_FOUND: &str = "LoadBalancerNotFound";
+    /// Our own: the template holds a value that no pod can have.
+    pub const MALFORMED_TEMPLATE: &str = "MalformedTemplate";
     /// The Rollout was first seen.
     pub const ADDED_TO_INFORMER: &str = "RolloutAddedToInformer";
     /// A ReplicaSet could not be changed.
@@ -392,6 +394,12 @@ pub mod message {
     /// Of a new ReplicaSet, in a condition.
     pub fn new_replica_set(set: &str) -> String {
         format!("Created new replica set {}", quoted(set))
+    }
+
+    /// Of a value in a pod template that no pod can have.
+    pub fn malformed_template(path: &str, expected: &str, found: &str, ends: bool) -> String {
+        let rest = if ends { " with all that follows" } else { "" };
+        format!("spec.template.{path}: expected {expected}, found {found}; left out{rest}")
     }
 
     /// Of a new ReplicaSet, in an event.

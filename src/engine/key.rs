@@ -90,6 +90,8 @@ pub enum Machine {
     Experiment,
     /// Commits to objects.
     Sync,
+    /// Services that nobody leads any more to what their owners wrote.
+    Service,
 }
 
 impl Machine {
@@ -100,6 +102,7 @@ impl Machine {
             Machine::Analysis => "analysis",
             Machine::Experiment => "experiment",
             Machine::Sync => "sync",
+            Machine::Service => "service",
         }
     }
 }

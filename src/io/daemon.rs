@@ -209,6 +209,10 @@ impl Daemon {
     /// Queues the Rollouts that a change is about.
     fn concern(&mut self, resource: &Resource, change: &Change) {
         if *resource == resource::rollouts() {
+            for name in services::abandoned(change.before.as_ref(), change.after.as_ref()) {
+                let place = Place { namespace: change.place.namespace.clone(), name };
+                self.queue.add(&Key { machine: Machine::Service, place });
+            }
             let key = key(&change.place);
             match &change.after {
                 Some(_) => self.queue.add(&key),
@@ -219,6 +223,9 @@ impl Daemon {
         let Some(object) = change.after.as_ref().or(change.before.as_ref()) else { return };
         let (name, namespace) = (change.place.name.as_str(), change.place.namespace.as_str());
         let owner = object::controller(object);
+        if *resource == resource::services() && change.after.as_ref().is_some_and(services::is_led) {
+            self.queue.add(&Key { machine: Machine::Service, place: change.place.clone() });
+        }
         let refers = |rollout: &Value| rollout.str_at(&["spec", "workloadRef", "name"]) == Some(name);
         let concerned: Vec<Place> = self
             .cache
@@ -263,6 +270,10 @@ impl Daemon {
                 self.queue.done(&key, Outcome::Settled(None), now);
                 continue;
             }
+            if key.machine == Machine::Service {
+                self.start_release(key, now);
+                continue;
+            }
             let Some(seen) = self.see(&key.place, now) else {
                 self.queue.done(&key, Outcome::Settled(None), now);
                 continue;
@@ -283,6 +294,26 @@ impl Daemon {
             }
             let mut written = Vec::new();
             let outcome = pass(&api, &key, &seen, record.as_deref(), &mut written).await;
+            Done { written, outcome }
+        });
+        self.under_way.insert(handle.id(), subject);
+    }
+
+    /// Gives a Service back to its owner, unless a Rollout that is known leads it.
+    fn start_release(&mut self, key: Key, now: Timestamp) {
+        let service = self.cache.get(&resource::services(), &key.place).cloned();
+        let rollouts = self.cache.list(&resource::rollouts(), &key.place.namespace);
+        let known: Vec<Rollout> = rollouts.map(|rollout| api::read(rollout).object).collect();
+        let Some(service) = service.filter(|service| services::release(service, &known).is_some()) else {
+            return self.queue.done(&key, Outcome::Settled(None), now);
+        };
+        let (api, subject) = (self.api.clone(), key.clone());
+        let handle = self.passes.spawn(async move {
+            let mut written = Vec::new();
+            let outcome = match pass::release(&api, &service, &mut written).await {
+                Ok(()) => Outcome::Settled(None),
+                Err(error) => failed(&key, &error),
+            };
             Done { written, outcome }
         });
         self.under_way.insert(handle.id(), subject);

@@ -7,16 +7,20 @@ use jiff::Timestamp;
 
 use super::api::{Api, Error};
 use crate::{
-    api::constants::{self, EVENT_COMPONENT},
+    api::{
+        self, Rollout,
+        constants::{self, EVENT_COMPONENT},
+    },
     engine::{
-        cache::version_of,
+        cache::{place_of, version_of},
         key::{ObjectKey, Place, Resource},
     },
     kubernetes::{
         clock::rfc3339,
+        names,
         value::{Text, Value},
     },
-    rollout::{Action, Event, Verdict, View, diff, diff::Subject},
+    rollout::{Action, Event, Verdict, View, diff, diff::Subject, services},
     value,
 };
 
@@ -153,6 +157,34 @@ async fn act(api: &Api, view: &View, place: &Place, action: &Action) -> Result<O
                 Err(error) => Err(error),
             }
         }
+    }
+}
+
+/// Gives a Service back to its owner if no Rollout of the cluster leads it; one of another instance may.
+pub async fn release(api: &Api, service: &Value, written: &mut Vec<Written>) -> Result<(), Error> {
+    let place = place_of(service);
+    let all = resource::rollouts().path(Some(&place.namespace));
+    let rollouts = match services::leader(service) {
+        // Nobody can be called so.
+        Some(name) if !names::dns_subdomain(name).is_empty() => Vec::new(),
+        Some(name) => match api.get(&format!("{all}/{name}")).await {
+            Ok(rollout) => vec![rollout],
+            Err(error) if error.code() == Some(404) => Vec::new(),
+            Err(error) => return Err(error),
+        },
+        None => api.get(&all).await?.list_at(&["items"]).to_vec(),
+    };
+    let rollouts: Vec<Rollout> = rollouts.iter().map(|rollout| api::read(rollout).object).collect();
+    let Some(patch) = services::release(service, &rollouts) else { return Ok(()) };
+    let key = ObjectKey { resource: resource::services(), place };
+    match api.patch(&key.resource, &key.place, "", &patch).await {
+        Ok(released) => {
+            tracing::info!(service = %key.place, "given back to its owner: no rollout leads it any more");
+            written.push(Written::Version(key, version_of(&released)));
+            Ok(())
+        }
+        Err(error) if error.code() == Some(404) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -27,6 +27,8 @@ use crate::{
 pub enum Situation {
     /// It is on its way out, and its ReplicaSets go with it.
     Leaving,
+    /// Its template cannot be read as a whole.
+    Malformed,
     /// Its specification cannot be acted upon.
     Invalid(String),
     /// The name of its next ReplicaSet is taken by another template's.
@@ -51,6 +53,9 @@ impl Situation {
         let rollout = &view.rollout;
         if rollout.metadata.deletion_timestamp.is_some() {
             return Situation::Leaving;
+        }
+        if view.reading.is_some() {
+            return Situation::Malformed;
         }
         if let Some(problem) = &view.invalid {
             return Situation::Invalid(problem.clone());
@@ -87,6 +92,7 @@ pub fn decide(view: &View) -> Verdict {
             pass.because("the rollout is being deleted");
             pass.close(None)
         }
+        Situation::Malformed => pass.take_reading(),
         Situation::Invalid(problem) => pass.invalid(&problem),
         Situation::NameTaken => {
             let mut status = view.rollout.status.clone();

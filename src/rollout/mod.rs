@@ -22,6 +22,7 @@ pub mod intent;
 pub mod invariant;
 #[cfg(test)]
 mod laws;
+pub mod malformed;
 mod pass;
 pub mod replicas;
 pub mod restart;

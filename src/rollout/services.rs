@@ -8,10 +8,13 @@ use std::collections::BTreeMap;
 use super::{pass::Pass, replicas, view::Service, view::Set};
 use crate::{
     api::{
-        Rollout,
+        self, Rollout,
         constants::{annotation, label, message, reason},
     },
-    kubernetes::{status::FieldError, value::Text},
+    kubernetes::{
+        status::FieldError,
+        value::{Text, Value},
+    },
     model::{
         limits,
         memory::PauseReason,
@@ -37,6 +40,53 @@ pub fn named(rollout: &Rollout) -> Vec<(ServiceRole, &str)> {
     }
     named.retain(|(_, name)| !name.is_empty());
     named
+}
+
+/// Whether a Service leads to one version of a Rollout, as only a Rollout makes it.
+pub fn is_led(service: &Value) -> bool {
+    service.at(&["spec", "selector", label::POD_TEMPLATE_HASH]).is_some_and(|hash| !hash.is_null())
+}
+
+/// The Rollout that says it leads a Service; `None` if none does.
+pub fn leader(service: &Value) -> Option<&str> {
+    service.str_at(&["metadata", "annotations", annotation::MANAGED_BY])
+}
+
+/// The Services that a Rollout named before a change and does not name after it.
+pub fn abandoned(before: Option<&Value>, after: Option<&Value>) -> Vec<Text> {
+    let strategy = |rollout: Option<&Value>| rollout.and_then(|rollout| rollout.at(&["spec", "strategy"])).cloned();
+    // Nearly every change is one of status.
+    if before.is_none() || strategy(before) == strategy(after) {
+        return Vec::new();
+    }
+    let names = |rollout: Option<&Value>| -> Vec<Text> {
+        let rollout: Rollout = rollout.map(|rollout| api::read(rollout).object).unwrap_or_default();
+        named(&rollout).iter().map(|(_, name)| Text::from(*name)).collect()
+    };
+    let kept = names(after);
+    names(before).into_iter().filter(|name| !kept.contains(name)).collect()
+}
+
+/// The merge patch that gives a Service back to its owner when no Rollout leads it any more: pods of every version again.
+///
+/// `rollouts` are those of its namespace that may lead it: the [`leader`] if there is one, all otherwise.
+pub fn release(service: &Value, rollouts: &[Rollout]) -> Option<Value> {
+    let name = service.str_at(&["metadata", "name"])?;
+    let is_leader = |rollout: &Rollout| leader(service).is_none_or(|leader| leader == rollout.metadata.name);
+    let leads = |rollout: &Rollout| is_leader(rollout) && named(rollout).iter().any(|(_, led)| *led == name);
+    if !is_led(service) || rollouts.iter().any(leads) {
+        return None;
+    }
+    let mut patch = Value::object();
+    // Of this very Service as it was seen: a Rollout may take it over at any moment.
+    for field in ["uid", "resourceVersion"] {
+        patch.set_at(&["metadata", field], service.at(&["metadata", field]).cloned().unwrap_or_default());
+    }
+    if leader(service).is_some() {
+        patch.set_at(&["metadata", "annotations", annotation::MANAGED_BY], Value::Null);
+    }
+    patch.set_at(&["spec", "selector", label::POD_TEMPLATE_HASH], Value::Null);
+    Some(patch)
 }
 
 /// What is wrong with the Services that a Rollout names, in the words of Argo Rollouts, which stops at a missing one.
@@ -149,5 +199,59 @@ impl Pass<'_> {
     pub(super) fn is_halted(&self) -> bool {
         let view = self.view;
         view.rollout.spec.paused || view.memory.hold.since(&PauseReason::InconclusiveAnalysis).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    #[test]
+    fn a_rollout_abandons_services_by_its_strategy_and_by_going() {
+        let rollout = |stable: &str| value!({"spec": {"strategy": {"canary": {"stableService": stable, "canaryService": "b"}}}, "status": {}});
+        for (before, after, abandoned_) in [
+            (None, Some(rollout("a")), vec![]),
+            (Some(rollout("a")), Some(rollout("a")), vec![]),
+            (Some(rollout("a")), Some(rollout("b")), vec!["a"]),
+            (Some(rollout("a")), Some(value!({"spec": {"strategy": {"canary": {}}}})), vec!["a", "b"]),
+            (Some(rollout("a")), None, vec!["a", "b"]),
+        ] {
+            assert_eq!(abandoned(before.as_ref(), after.as_ref()), abandoned_, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_is_given_back_once_no_rollout_leads_it() {
+        let service = |leader: Option<&str>, hash: Option<&str>| {
+            let mut service = value!({"metadata": {"name": "web", "uid": "u", "resourceVersion": "7"}, "spec": {"selector": {"app": "web"}}});
+            if let Some(leader) = leader {
+                service.set_at(&["metadata", "annotations", annotation::MANAGED_BY], leader);
+            }
+            if let Some(hash) = hash {
+                service.set_at(&["spec", "selector", label::POD_TEMPLATE_HASH], hash);
+            }
+            service
+        };
+        let rollout = |name: &str, service: &str| -> Rollout {
+            api::read(
+                &value!({"metadata": {"name": name}, "spec": {"strategy": {"canary": {"stableService": service}}}}),
+            )
+            .object
+        };
+        let managed = value!({"metadata": {"uid": "u", "resourceVersion": "7", "annotations": {annotation::MANAGED_BY: null}}, "spec": {"selector": {label::POD_TEMPLATE_HASH: null}}});
+        let old = value!({"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": {"selector": {label::POD_TEMPLATE_HASH: null}}});
+        for (service, rollouts, patch) in [
+            (service(Some("a"), Some("1")), vec![rollout("a", "web")], None),
+            (service(Some("a"), Some("1")), vec![rollout("a", "other")], Some(&managed)),
+            (service(Some("a"), Some("1")), vec![rollout("b", "web")], Some(&managed)),
+            (service(Some("a"), Some("1")), vec![], Some(&managed)),
+            (service(None, Some("1")), vec![rollout("b", "web")], None),
+            (service(None, Some("1")), vec![rollout("b", "other")], Some(&old)),
+            (service(Some("a"), None), vec![], None),
+            (service(None, None), vec![], None),
+        ] {
+            assert_eq!(release(&service, &rollouts).as_ref(), patch, "{service}");
+        }
     }
 }

@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::workload::{self, Resolved};
+use super::{
+    malformed::{self, Reading},
+    workload::{self, Resolved},
+};
 use crate::{
     api::{self, Rollout, RolloutCondition, Time, constants::label},
     kubernetes::{
@@ -62,6 +65,8 @@ pub struct View {
     pub memory: Memory,
     /// What is wrong with its specification, in the words of its condition; `None` if it can be acted upon.
     pub invalid: Option<String>,
+    /// What can be read of a template with values that no pod can have, if it is to be taken for the template.
+    pub reading: Option<Reading>,
     /// The hash of its pod template.
     pub hash: Text,
     /// The hash of its steps.
@@ -146,16 +151,28 @@ impl View {
         let workload = workload::resolve(&mut rollout, seen.workload.as_ref());
         let from = if matches!(workload, Ok(Some(_))) { PodsFrom::Workload } else { PodsFrom::Manifest };
         let services: BTreeMap<Text, Service> = seen.services.iter().map(service).collect();
-        let invalid = invalid(&rollout, &workload, from, &services);
+        let mut invalid = invalid(&rollout, &workload, from, &services);
         let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
         let step_hash = seen.rollout.at(&["spec", "strategy"]).map(hash::steps).unwrap_or_default();
         let claim = Claim::of(&rollout, &seen.sets, &hash);
         let (new, stable) = versions(&rollout, &hash, &claim.owned);
+        // Rare, and costly to find out: only where the template is about to matter.
+        let is_open = matches!(workload, Ok(None)) && (new.is_none() || invalid.is_some());
+        let mut reading = if is_open { malformed::read(&rollout) } else { None };
+        if let Some(read) = &reading {
+            if read.is_valid(&rollout, &services) {
+                invalid = None;
+            } else {
+                invalid = invalid.map(|first| [first].into_iter().chain(read.words()).collect::<Vec<_>>().join("; "));
+                reading = None;
+            }
+        }
         View {
             now: seen.now,
             object: seen.rollout.clone(),
             memory: codec::decode(&rollout.status),
             invalid,
+            reading,
             workload: workload.ok().flatten(),
             sets: claim.owned.iter().map(Set::of).collect(),
             new,
@@ -265,7 +282,7 @@ fn service(object: &Value) -> (Text, Service) {
 }
 
 /// What is wrong, in the words of the condition: as Argo Rollouts says it, then what else there is.
-fn invalid(
+pub(super) fn invalid(
     rollout: &Rollout,
     workload: &Result<Option<Resolved>, String>,
     from: PodsFrom,

@@ -118,7 +118,11 @@ impl Local {
             self.notice();
         }
         if let Some(key) = self.queue.next(now) {
-            let outcome = self.pass(&key.place);
+            let outcome = match key.machine {
+                Machine::Service => self.release(&key.place),
+                Machine::Rollout => self.pass(&key.place),
+                Machine::Analysis | Machine::Experiment | Machine::Sync => queue::Outcome::Settled(None),
+            };
             self.queue.done(&key, outcome, now);
             return true;
         }
@@ -163,10 +167,18 @@ impl Local {
 
     /// Queues every Rollout that a change is about.
     fn notice(&mut self) {
-        let (mut keys, mut gone) = (Vec::<Place>::new(), Vec::<Place>::new());
+        let (mut keys, mut gone, mut led) = (Vec::<Place>::new(), Vec::<Place>::new(), Vec::<Place>::new());
         for change in self.store.changes_since(self.cursor) {
             let kind = (change.kind.group.as_str(), change.kind.plural.as_str());
             let object = &change.object;
+            if kind == (constants::GROUP, "rollouts") {
+                let before = change.old.as_ref().map(|old| &old.value);
+                let abandoned = services::abandoned(before, change.after().map(|after| &after.value));
+                led.extend(abandoned.into_iter().map(|name| Place { namespace: object.namespace(), name }));
+            }
+            if kind == ("", "services") && services::is_led(&object.value) {
+                led.push(Place { namespace: object.namespace(), name: object.name() });
+            }
             match kind {
                 (constants::GROUP, "rollouts") if change.deleted => {
                     gone.push(Place { namespace: object.namespace(), name: object.name() });
@@ -190,6 +202,9 @@ impl Local {
         let heard = self.store.now().saturating_add(self.latency).unwrap_or(Timestamp::MAX);
         for place in keys {
             self.queue.add_at(&Key { machine: Machine::Rollout, place }, heard);
+        }
+        for place in led {
+            self.queue.add_at(&Key { machine: Machine::Service, place }, heard);
         }
     }
 
@@ -275,6 +290,20 @@ impl Local {
         self.events.extend(verdict.events.iter().map(|event| (place.clone(), event.clone())));
         self.decisions.push((place.clone(), verdict));
         queue::Outcome::Settled(wake)
+    }
+
+    /// Gives a Service back to its owner, if no Rollout leads it any more.
+    fn release(&mut self, place: &Place) -> queue::Outcome {
+        let rollouts = self.store.list(constants::GROUP, "rollouts", &place.namespace);
+        let rollouts: Vec<Rollout> = rollouts.map(|rollout| api::read(&rollout.value).object).collect();
+        let service = self.store.get("", "services", &place.namespace, &place.name);
+        let Some(patch) = service.and_then(|service| services::release(&service.value, &rollouts)) else {
+            return queue::Outcome::Settled(None);
+        };
+        match self.patch("", "v1", "services", "", place, patch) {
+            Ok(()) => queue::Outcome::Settled(None),
+            Err(_) => queue::Outcome::Failed(None),
+        }
     }
 
     fn on_newest(&self, place: &Place, mut patch: Value) -> Value {

@@ -1,4 +1,5 @@
-//! A kubelet for a control plane that has none: `kubelet KUBECONFIG` binds pods to a node of its own and plays them.
+//! A kubelet for a control plane that has none: `kubelet KUBECONFIG [MILLISECONDS]` binds pods to a node of its own and
+//! plays them; they are ready so long after their start, plus what their specs imply.
 //!
 //! What a pod does is what the embedded cluster's kubelet makes of it (`embedded/controllers/kubelet` has the tables): the
 //! same functions, over a client. Writes no events, runs nothing, and ends when it is told to.
@@ -38,17 +39,20 @@ use tokio::sync::{mpsc, watch as latest};
 
 /// The node that pods are bound to.
 const NODE: &str = "fake-0";
-/// How long a pod takes to become ready, beyond what its spec implies.
+/// How long a pod takes to become ready if nothing is said.
 const READY_DELAY: SignedDuration = SignedDuration::from_millis(300);
 /// How long after a failed request the pod is looked at again.
 const RETRY: SignedDuration = SignedDuration::from_millis(200);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let file = std::env::args().nth(1).context("kubelet KUBECONFIG")?;
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().context("kubelet KUBECONFIG [MILLISECONDS]")?;
+    let delay = arguments.next().map(|delay| delay.parse().context("not a number of milliseconds")).transpose()?;
+    let ready_delay = delay.map_or(READY_DELAY, SignedDuration::from_millis);
     let kubeconfig = Kubeconfig::read_from(&file).with_context(|| format!("cannot read {file}"))?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let kubelet = Arc::new(Kubelet { client: Client::try_from(config)?, addresses: AtomicU32::new(2) });
+    let kubelet = Arc::new(Kubelet { client: Client::try_from(config)?, ready_delay, addresses: AtomicU32::new(2) });
     kubelet.register().await.context("cannot register a node")?;
     println!("the kubelet is at work");
 
@@ -76,6 +80,7 @@ fn uid_of(pod: &Value) -> String {
 
 struct Kubelet {
     client: Client,
+    ready_delay: SignedDuration,
     /// The number behind the next pod's address.
     addresses: AtomicU32,
 }
@@ -148,7 +153,7 @@ impl Kubelet {
 
     /// Does what is due for a pod; answers when something is due again. The pod is then as it was last seen or written.
     async fn turn(&self, pod: &mut Value, life: &mut Life) -> Result<Option<Timestamp>, kube::Error> {
-        let story = story::read(pod, READY_DELAY);
+        let story = story::read(pod, self.ready_delay);
         let now = Timestamp::now();
         if ask::is_terminating(pod) {
             return self.stop(pod, life, story.stop, now).await;

@@ -109,6 +109,30 @@ async fn blue_green_switches_its_services_when_a_person_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn services_are_given_back_when_no_rollout_leads_them_any_more() {
+    let scene = Scene::open("release").await;
+    for name in ["active", "stable"] {
+        scene.create(&resource::services(), service(name, "shop")).await;
+    }
+    let strategy = value!({"blueGreen": {"activeService": "active"}});
+    scene.create(&resource::rollouts(), rollout("shop", strategy)).await;
+    let (first, ..) = versions(&scene.phase("shop", "Healthy").await);
+    assert_eq!(scene.selects("active").await, first);
+
+    let is_free = |service: &Value| service.at(&["spec", "selector"]) == Some(&value!({"app": "shop"}));
+    let leads = |service: &Value| !is_free(service);
+    let strategy = value!({"blueGreen": null, "canary": {"stableService": "stable"}});
+    scene.change(&resource::rollouts(), "shop", value!({"spec": {"strategy": strategy}})).await;
+    let free = scene.until(&resource::services(), "active", "given back", is_free).await;
+    assert_eq!(free.at(&["metadata", "annotations"]), None);
+    scene.until(&resource::services(), "stable", "taken over", leads).await;
+
+    scene.delete(&resource::rollouts(), "shop").await;
+    scene.until(&resource::services(), "stable", "given back", is_free).await;
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn undo_brings_the_first_version_back_as_a_new_revision() {
     let scene = Scene::open("undo").await;
     scene.create(&resource::rollouts(), rollout("web", value!({"canary": {}}))).await;

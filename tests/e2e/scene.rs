@@ -82,6 +82,10 @@ impl Scene {
         self.api.patch(resource, &Place::new(&self.namespace, name), "", &patch).await.unwrap();
     }
 
+    pub async fn delete(&self, resource: &Resource, name: &str) {
+        self.api.delete(resource, &Place::new(&self.namespace, name), &value!({})).await.unwrap();
+    }
+
     /// Changes a Rollout's status, as people's commands do.
     pub async fn set_status(&self, name: &str, status: Value) {
         let place = Place::new(&self.namespace, name);

@@ -20,7 +20,7 @@
 //!
 //! | image | effect |
 //! |---|---|
-//! | tag `bad`, `bad-…`; or a name with `does-not-exist`, `nonexistent`, `invalid-image`, `argo-error` | cannot be pulled |
+//! | tag `bad`, `bad-…`, `error`; or a name with `does-not-exist`, `nonexistent`, `invalid-image`, `argo-error` | cannot be pulled |
 //! | tag `crash`, `crash-N` | crashes at once, or N seconds after each start |
 //! | tag `never-ready`, `never-ready-…` | runs, never ready |
 //! | tag `slow`, `slow-N` | ready 30 s, or N seconds, later |

@@ -294,6 +294,7 @@ impl Tag {
 fn cannot_pull(image: &str) -> bool {
     ["does-not-exist", "argo-error", "nonexistent", "invalid-image", ":bad-"].iter().any(|bad| image.contains(bad))
         || image.ends_with(":bad")
+        || image.ends_with(":error")
 }
 
 /// A container's command and arguments as one text, quoted and separated as in JSON.
@@ -383,6 +384,7 @@ mod tests {
         check(none(), value!({"image": "app:bad-label"}), "Always", Fate::NoImage, soon);
         check(none(), value!({"image": "app:badge"}), "Always", Fate::Runs, soon);
         check(none(), value!({"image": "reg:5000/does-not-exist"}), "Always", Fate::NoImage, soon);
+        check(none(), value!({"image": "web:error"}), "Always", Fate::NoImage, soon);
         check(none(), value!({"image": "app:crash"}), "Always", exits(0, 1), soon);
         check(none(), value!({"image": "app:crash-5"}), "Always", exits(5000, 1), soon);
         check(none(), value!({"image": "app:never-ready"}), "Always", Fate::Runs, None);
