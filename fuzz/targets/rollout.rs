@@ -11,6 +11,6 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(rollout) = Value::from_json(bytes) else { return };
     let view = View::of(&Seen { rollout, ..Seen::default() });
     let verdict = decide(&view);
-    let actions = diff(&view, &verdict.target);
+    let actions = diff(&view, &verdict);
     let _ = check(&view, &verdict, &actions);
 });

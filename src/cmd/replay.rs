@@ -23,7 +23,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
         .with_context(|| format!("{file} is not a recorded decision: `tidegate run --record DIR` writes them"))?;
     let view = View::of(&seen);
     let verdict = decide(&view);
-    let actions = diff(&view, &verdict.target);
+    let actions = diff(&view, &verdict);
     let metadata = &view.rollout.metadata;
     anstream::println!("rollout    {}/{} at {}", metadata.namespace, metadata.name, seen.now);
     anstream::println!("situation  {:?}", Situation::of(&view));

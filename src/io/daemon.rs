@@ -396,7 +396,7 @@ impl Daemon {
 async fn pass(api: &Api, key: &Key, seen: &Seen, record: Option<&Path>, written: &mut Vec<Written>) -> Outcome {
     let view = View::of(seen);
     let verdict = decide(&view);
-    let actions = diff(&view, &verdict.target);
+    let actions = diff(&view, &verdict);
     let broken = check(&view, &verdict, &actions);
     tracing::info!(
         rollout = %key.place,
@@ -457,7 +457,9 @@ async fn record_decision(folder: &Path, place: &Place, seen: &Seen, verdict: &Ve
     let path = ["metadata", "annotations", annotation::LAST_APPLIED];
     let (mut seen, mut verdict) = (seen.clone(), verdict.clone());
     seen.rollout.remove_at(&path);
-    verdict.target.rollout.remove_at(&path);
+    if let Some(target) = &mut verdict.target {
+        target.rollout.remove_at(&path);
+    }
     let record = serde_json::json!({"seen": seen, "verdict": verdict});
     let name = format!("{}_{}_{}.json", place.namespace, place.name, seen.now.as_nanosecond());
     let written = match serde_json::to_vec_pretty(&record) {

@@ -15,6 +15,11 @@ use crate::{
 /// What is on a Rollout for its own sake, and is not copied to its ReplicaSets.
 const NOT_COPIED: [&str; 5] = [LAST_APPLIED, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, NOTIFIED];
 
+/// Whether an annotation of a Rollout is copied to its ReplicaSets.
+pub fn is_copied(key: &str) -> bool {
+    !NOT_COPIED.contains(&key)
+}
+
 /// The annotations of an object.
 pub type Annotations = BTreeMap<String, String>;
 
@@ -62,7 +67,7 @@ pub fn update(
     created_for: Option<i32>,
 ) -> Update {
     let mut changed = false;
-    for (key, value) in rollout.iter().filter(|(key, _)| !NOT_COPIED.contains(&key.as_str())) {
+    for (key, value) in rollout.iter().filter(|(key, _)| is_copied(key)) {
         // An absent annotation reads as an empty one, so an empty one is never added.
         if annotations.get(key).map_or("", String::as_str) != value {
             annotations.insert(key.clone(), value.clone());

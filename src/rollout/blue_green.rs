@@ -103,13 +103,13 @@ impl<'v> Pass<'v> {
         match view.set_of(&next.blue_green.active_selector) {
             Some(active) => {
                 next.hpa_replicas = active.info.current;
-                next.selector = super::status::selector_text(active.object.at(&["spec", "selector"]));
+                next.selector = active.selector.to_string();
                 next.available_replicas = active.info.available;
                 next.ready_replicas = active.info.ready;
             }
             None => {
                 next.hpa_replicas = view.sets.iter().map(|set| set.info.current).sum();
-                next.selector = super::status::selector_text(view.rollout.spec.selector.as_ref());
+                next.selector = view.selector.to_string();
                 next.available_replicas = view.sets.iter().map(|set| set.info.available).sum();
             }
         }

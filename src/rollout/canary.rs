@@ -64,7 +64,7 @@ impl<'v> Pass<'v> {
         let mut next = self.base();
         next.available_replicas = view.sets.iter().map(|set| set.info.available).sum();
         next.hpa_replicas = view.sets.iter().map(|set| set.info.current).sum();
-        next.selector = super::status::selector_text(view.rollout.spec.selector.as_ref());
+        next.selector = view.selector.to_string();
         next.canary.stable_ping_pong = view.rollout.status.canary.stable_ping_pong.clone();
         next.canary.step_plugin_statuses = view.rollout.status.canary.step_plugin_statuses.clone();
         next.stable_rs = view.rollout.status.stable_rs.clone();

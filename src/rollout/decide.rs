@@ -5,6 +5,7 @@
 
 use super::{
     pass::Pass,
+    rest::is_at_rest,
     target::Verdict,
     view::{Set, View},
 };
@@ -82,6 +83,11 @@ impl Situation {
 
 /// Decides what should be, from what was seen.
 pub fn decide(view: &View) -> Verdict {
+    if is_at_rest(view) { Verdict::nothing() } else { deliberate(view) }
+}
+
+/// The long way, which every Rollout may take.
+pub fn deliberate(view: &View) -> Verdict {
     let mut pass = Pass::new(view);
     let situation = Situation::of(view);
     if !matches!(situation, Situation::Leaving) {

@@ -5,7 +5,11 @@
 
 use serde::Serialize;
 
-use super::{services, target::Target, view::View};
+use super::{
+    services,
+    target::{Target, Verdict},
+    view::View,
+};
 use crate::{
     api::constants::condition,
     kubernetes::{
@@ -65,7 +69,8 @@ pub enum Subject {
 }
 
 /// The writes that turn what was seen into what is wanted; none when nothing differs.
-pub fn diff(view: &View, target: &Target) -> Vec<Action> {
+pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
+    let Some(target) = &verdict.target else { return Vec::new() };
     let seen = Target::of(view);
     let mut actions = Vec::new();
     let created = target.sets.iter().filter(|(name, _)| !seen.sets.contains_key(*name));

@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::{
     diff::{Action, Subject},
-    target::Verdict,
+    target::{Target, Verdict},
     view::View,
 };
 use crate::{
@@ -104,7 +104,7 @@ fn ownership(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
 
 fn sizes(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     let replicas = i64::from(limits::replicas(&view.rollout));
-    let sets = &verdict.target.sets;
+    let Some(Target { sets, .. }) = &verdict.target else { return };
     let changed = view.sets.iter().filter_map(|set| {
         let wanted = size(sets.get(&set.info.name)?);
         (wanted != i64::from(set.info.desired)).then_some((set, wanted))
@@ -142,7 +142,8 @@ fn switch(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     let Some(strategy) = &view.rollout.spec.strategy.blue_green else { return };
     let name = strategy.active_service.as_str();
     let path = ["spec", "selector", label::POD_TEMPLATE_HASH];
-    let wanted = verdict.target.services.get(name).and_then(|service| service.str_at(&path)).unwrap_or_default();
+    let Some(target) = &verdict.target else { return };
+    let wanted = target.services.get(name).and_then(|service| service.str_at(&path)).unwrap_or_default();
     let before = view.services.get(name).map(|service| service.hash.as_str()).unwrap_or_default();
     let goes_back = view.rollout.status.abort && wanted == view.rollout.status.stable_rs;
     if wanted == before || goes_back {

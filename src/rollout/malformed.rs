@@ -99,7 +99,7 @@ mod tests {
         for rest in [value!({}), twice] {
             let view = view(lots(), rest.clone());
             let verdict = decide(&view);
-            let actions = diff(&view, &verdict.target);
+            let actions = diff(&view, &verdict);
             let [Action::Patch { patch, .. }] = actions.as_slice() else { panic!("{actions:?}") };
             let containers = value!([{"name": "web", "image": "web:1", "resources": {"requests": {"cpu": "1"}}}]);
             assert_eq!(patch.at(&["spec", "template", "spec", "containers"]), Some(&containers));
@@ -121,7 +121,7 @@ mod tests {
         let Situation::Invalid(problem) = Situation::of(&view) else { panic!("valid") };
         assert!(problem.starts_with("spec.template.spec.containers[0].image: Required value"), "{problem}");
         assert!(problem.contains("memory: expected quantity"), "{problem}");
-        assert_eq!(diff(&view, &decide(&view).target), []);
+        assert_eq!(diff(&view, &decide(&view)), []);
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod laws;
 pub mod malformed;
 mod pass;
 pub mod replicas;
+pub mod rest;
 pub mod restart;
 pub mod services;
 mod sets;
@@ -35,7 +36,7 @@ pub mod view;
 pub mod wait;
 pub mod workload;
 
-pub use decide::{Situation, decide};
+pub use decide::{Situation, decide, deliberate};
 pub use diff::{Action, diff};
 pub use invariant::{Broken, check};
 pub use target::{Event, Target, Verdict};

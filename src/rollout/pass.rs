@@ -126,7 +126,7 @@ impl<'v> Pass<'v> {
 
     /// The verdict, with what status is to say.
     pub(super) fn close(self, status: Option<RolloutStatus>) -> Verdict {
-        Verdict { target: self.target, status, wake: self.wake, events: self.events, reasons: self.reasons }
+        Verdict { target: Some(self.target), status, wake: self.wake, events: self.events, reasons: self.reasons }
     }
 }
 

@@ -12,7 +12,6 @@ use crate::{
         RolloutStatus,
         constants::{completion, condition, message, reason},
     },
-    kubernetes::{selector::Labels, value::Value},
     model::{
         codec,
         conditions::{self, Truth},
@@ -327,15 +326,5 @@ impl Pass<'_> {
             PauseReason::Other(_) => false,
         };
         rollout.spec.paused || self.memory.hold.pauses().any(|pause| is_manual(&pause.reason))
-    }
-}
-
-/// A selector as `kubectl` prints it.
-pub(super) fn selector_text(selector: Option<&Value>) -> String {
-    let Some(selector) = selector else { return "<none>".into() };
-    match Labels::of(selector) {
-        Err(_) => "<error>".into(),
-        Ok(labels) if labels.is_empty() => "<none>".into(),
-        Ok(labels) => labels.to_string(),
     }
 }

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::view::View;
+use super::{
+    diff::{diff, status_patch},
+    view::View,
+};
 use crate::{
     api::RolloutStatus,
     kubernetes::value::{Text, Value},
@@ -18,8 +21,8 @@ use crate::{
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// The objects as they should be after this pass.
-    pub target: Target,
+    /// The objects as they should be after this pass; `None` leaves them as they are.
+    pub target: Option<Target>,
     /// What status will say; `None` leaves it as it is.
     pub status: Option<RolloutStatus>,
     /// The earliest moment at which time alone would change the answer.
@@ -28,6 +31,21 @@ pub struct Verdict {
     pub events: Vec<Event>,
     /// What was decided, for people who want to know why.
     pub reasons: Vec<String>,
+}
+
+impl Verdict {
+    /// Nothing is to be done, and nothing will be until something happens.
+    pub fn nothing() -> Verdict {
+        Verdict { target: None, status: None, wake: None, events: Vec::new(), reasons: Vec::new() }
+    }
+
+    /// Whether it does nothing, says nothing and waits for nothing.
+    pub fn is_quiet(&self, view: &View) -> bool {
+        diff(view, self).is_empty()
+            && self.status.as_ref().and_then(|status| status_patch(view, status)).is_none()
+            && self.events.is_empty()
+            && self.wake.is_none()
+    }
 }
 
 /// Objects as they should be.

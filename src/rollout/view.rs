@@ -28,7 +28,7 @@ use crate::{
         problem::Words,
         replica_set::{self, ReplicaSet},
         strategy::AntiAffinity,
-        template::{self, Prepared, Wanted},
+        template::{self, Wanted},
     },
 };
 
@@ -71,6 +71,8 @@ pub struct View {
     pub hash: Text,
     /// The hash of its steps.
     pub step_hash: Text,
+    /// Its selector, as `kubectl` prints it.
+    pub selector: Text,
     /// The workload that its pod template comes from.
     pub workload: Option<Resolved>,
     /// Its ReplicaSets, oldest first.
@@ -91,18 +93,24 @@ pub struct View {
     pub pods: Vec<Value>,
 }
 
+/// The condition of a ReplicaSet whose pods cannot be made.
+const FAILURE: &str = "ReplicaFailure";
+
 /// A ReplicaSet.
 #[derive(Debug, Clone)]
 pub struct Set {
     /// The numbers and notes that matter.
     pub info: ReplicaSet,
+    /// Its selector, as `kubectl` prints it.
+    pub selector: Text,
     /// The whole of it.
     pub object: Value,
 }
 
 impl Set {
     fn of(object: &Value) -> Set {
-        Set { info: ReplicaSet::of(object), object: object.clone() }
+        let selector = selector_text(object.at(&["spec", "selector"]));
+        Set { info: ReplicaSet::of(object), selector, object: object.clone() }
     }
 
     /// Its revision; 0 if it has none that can be read.
@@ -116,10 +124,16 @@ impl Set {
         generation <= self.object.int_at(&["status", "observedGeneration"]).unwrap_or_default()
     }
 
+    /// Whether its pods cannot be made.
+    pub fn is_failing(&self) -> bool {
+        let conditions = self.object.list_at(&["status", "conditions"]);
+        conditions.iter().any(|condition| condition.str_at(&["type"]) == Some(FAILURE))
+    }
+
     /// Why its pods cannot be made, if they cannot.
     pub fn failure(&self) -> Option<RolloutCondition> {
         let conditions = self.object.list_at(&["status", "conditions"]);
-        let failure = conditions.iter().find(|condition| condition.str_at(&["type"]) == Some("ReplicaFailure"))?;
+        let failure = conditions.iter().find(|condition| condition.str_at(&["type"]) == Some(FAILURE))?;
         let text = |key: &str| failure.str_at(&[key]).unwrap_or_default().to_owned();
         let moment = Time::parse(&text("lastTransitionTime")).unwrap_or_default();
         Some(RolloutCondition {
@@ -169,6 +183,7 @@ impl View {
         }
         View {
             now: seen.now,
+            selector: selector_text(rollout.spec.selector.as_ref()),
             object: seen.rollout.clone(),
             memory: codec::decode(&rollout.status),
             invalid,
@@ -263,10 +278,9 @@ impl Claim {
 /// Which of the ReplicaSets is new, and which is stable.
 fn versions(rollout: &Rollout, hash: &str, sets: &[Value]) -> (Option<usize>, Option<usize>) {
     let status = &rollout.status;
-    let prepared = Prepared::of(&rollout.spec.template);
     let recorded = [status.current_pod_hash.as_str(), status.stable_rs.as_str()];
     let anti_affinity = AntiAffinity::of(&rollout.spec.strategy);
-    let wanted = Wanted { template: &prepared, hash, recorded: &recorded, anti_affinity };
+    let wanted = Wanted { template: &rollout.spec.template, hash, recorded: &recorded, anti_affinity };
     let new = template::find(&wanted, sets).map(template::Found::index);
     let carries = |index: &usize| replica_set::hash(&sets[*index]) == status.stable_rs;
     let stable =
@@ -298,6 +312,15 @@ pub(super) fn invalid(
     }
     words.dedup();
     (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// A selector as `kubectl` prints it.
+fn selector_text(selector: Option<&Value>) -> Text {
+    match selector.map(Labels::of) {
+        Some(Err(_)) => "<error>".into(),
+        Some(Ok(labels)) if !labels.is_empty() => labels.to_string().into(),
+        Some(Ok(_)) | None => "<none>".into(),
+    }
 }
 
 /// Whether a decision about this Rollout needs to see its pods: while it restarts them, or dresses them.

@@ -25,7 +25,10 @@ use crate::{
         status::{Reason, Status},
         value::{Text, Value},
     },
-    rollout::{Action, Broken, Event, Seen, Verdict, View, check, decide, diff, diff::Subject, services, view},
+    rollout::{
+        Action, Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, diff::Subject, rest::is_at_rest,
+        services, view,
+    },
     value,
 };
 
@@ -268,8 +271,13 @@ impl Local {
             self.events.push((place.clone(), event));
         }
         let verdict = decide(&view);
+        debug_assert!(
+            !is_at_rest(&view) || deliberate(&view).is_quiet(&view),
+            "{place} is not at rest: {:?}",
+            deliberate(&view)
+        );
         let wake = verdict.wake;
-        let actions = diff(&view, &verdict.target);
+        let actions = diff(&view, &verdict);
         let broken = check(&view, &verdict, &actions);
         if !broken.is_empty() {
             self.refused.extend(broken.into_iter().map(|broken| (place.clone(), broken)));

@@ -29,7 +29,7 @@ fn found(input: &Json, expect: &Json) -> Option<Json> {
     let hash = hash::pod_template(&template, collisions);
     let recorded = [rollout.str_at(&["status", "stableRS"]).unwrap_or_default()];
     let wanted = Wanted {
-        template: &Prepared::of(&template),
+        template: &template,
         hash: &hash,
         recorded: &recorded,
         anti_affinity: AntiAffinity::of(&crate::rollouts::rollout(&input["rollout"]).spec.strategy),

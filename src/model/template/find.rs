@@ -1,5 +1,7 @@
 //! Which ReplicaSet is the one of a template.
 
+use std::cell::OnceCell;
+
 use super::Prepared;
 use crate::{
     kubernetes::value::Value,
@@ -9,8 +11,8 @@ use crate::{
 /// The template whose ReplicaSet is looked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The template, with its defaults.
-    pub template: &'a Prepared,
+    /// The template, as it was asked for.
+    pub template: &'a Value,
     /// Its hash.
     pub hash: &'a str,
     /// The hashes that status recorded: `currentPodHash`, then `stableRS`.
@@ -47,9 +49,11 @@ pub fn find(wanted: &Wanted<'_>, sets: &[Value]) -> Option<Found> {
         let carries = |index: &&usize| replica_set::hash(&sets[**index]) == hash;
         order.iter().find(carries).copied().filter(|_| !hash.is_empty())
     };
+    // Filling in the defaults is dear, and a set that carries the hash does not need it.
+    let prepared = OnceCell::new();
     let is_wanted = |index: &usize| {
         let live = affinity::without_injected(&ephemeral::without(&sets[*index]), wanted.anti_affinity);
-        wanted.template.equals(&live)
+        prepared.get_or_init(|| Prepared::of(wanted.template)).equals(&live)
     };
     let others = wanted.recorded.iter().filter(|recorded| **recorded != wanted.hash);
     let recorded = others.filter_map(|recorded| with_label(recorded)).find(is_wanted).map(Found::Recorded);
@@ -72,7 +76,7 @@ mod tests {
 
     #[track_caller]
     fn check(recorded: &[&str], sets: &[Value], expected: Option<Found>) {
-        let template = Prepared::of(&value!({"spec": {"containers": [{"name": "c", "image": "a:1"}]}}));
+        let template = value!({"spec": {"containers": [{"name": "c", "image": "a:1"}]}});
         let wanted = Wanted { template: &template, hash: "mine", recorded, anti_affinity: None };
         assert_eq!(find(&wanted, sets), expected);
     }
