@@ -131,27 +131,26 @@ impl Connection {
     pub async fn config(&self) -> anyhow::Result<Config> {
         let options =
             KubeConfigOptions { context: self.context.clone(), cluster: self.cluster.clone(), user: self.user.clone() };
-        let chosen = self.context.is_some() || self.cluster.is_some() || self.user.is_some();
-        let mut config = match &self.kubeconfig {
-            Some(file) => {
-                let of = || format!("cannot use {}", file.display());
-                let kubeconfig = Kubeconfig::read_from(file).with_context(of)?;
-                Config::from_custom_kubeconfig(kubeconfig, &options).await.with_context(of)?
+        let read = match &self.kubeconfig {
+            Some(file) => Kubeconfig::read_from(file),
+            None => Kubeconfig::read(),
+        };
+        let chosen =
+            self.kubeconfig.is_some() || self.context.is_some() || self.cluster.is_some() || self.user.is_some();
+        let mut config = match read {
+            Ok(kubeconfig) => {
+                let contexts: Vec<String> = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect();
+                let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+                match config {
+                    // An empty file says nothing; inside a cluster there is another way.
+                    Err(_) if !chosen && contexts.is_empty() => {
+                        Config::incluster().map_err(|_| nowhere("the kubeconfig is empty"))?
+                    }
+                    config => config.map_err(|error| unusable(error, &contexts))?,
+                }
             }
-            None => match Config::from_kubeconfig(&options).await {
-                Ok(config) => config,
-                Err(error) if chosen => return Err(anyhow::Error::from(error).context("cannot use the kubeconfig")),
-                Err(error) => Config::incluster().map_err(|_| {
-                    let why = match &error {
-                        KubeconfigError::ReadConfig(cause, path) => format!("cannot read {}: {cause}", path.display()),
-                        other => other.to_string(),
-                    };
-                    remedied(
-                        anyhow!("no cluster is known: {why}"),
-                        "give --kubeconfig FILE, or set KUBECONFIG; `tidegate cluster` starts a cluster to try things on",
-                    )
-                })?,
-            },
+            Err(error) if chosen => return Err(unusable(error, &[])),
+            Err(error) => Config::incluster().map_err(|_| nowhere(&why(&error)))?,
         };
         self.override_in(&mut config);
         Ok(config)
@@ -187,6 +186,30 @@ impl Connection {
         if !self.as_group.is_empty() {
             who.impersonate_groups = Some(self.as_group.clone());
         }
+    }
+}
+
+/// There is no cluster to talk to.
+fn nowhere(why: &str) -> anyhow::Error {
+    let remedy = "give --kubeconfig FILE, or set KUBECONFIG; `tidegate cluster` starts a cluster to try things on";
+    remedied(anyhow!("no cluster is known: {why}"), remedy)
+}
+
+/// The kubeconfig does not lead anywhere.
+fn unusable(error: KubeconfigError, contexts: &[String]) -> anyhow::Error {
+    let remedy = match contexts {
+        [] => "name a kubeconfig with --kubeconfig FILE, or in KUBECONFIG".to_owned(),
+        contexts => format!("its contexts are {}", contexts.join(", ")),
+    };
+    remedied(anyhow!("cannot use the kubeconfig: {}", why(&error)), remedy)
+}
+
+fn why(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(cause, path) => format!("cannot read {}: {cause}", path.display()),
+        KubeconfigError::LoadContext(name) => format!("there is no context {name}"),
+        KubeconfigError::CurrentContextNotSet => "no context is chosen".to_owned(),
+        other => other.to_string(),
     }
 }
 
@@ -269,9 +292,11 @@ impl Cluster {
             );
         };
         let names: Vec<&str> = all.iter().filter_map(|object| object.str_at(&["metadata", "name"])).collect();
-        let error = anyhow!("there is no {kind} \"{name}\" in namespace {}", self.namespace);
+        let place = if self.namespace.is_empty() { String::new() } else { format!(" in namespace {}", self.namespace) };
+        let error = anyhow!("there is no {kind} \"{name}\"{place}");
         let remedy = match (similar::nearest(name, names.iter().copied()), &names[..]) {
             (Some(near), _) => format!("did you mean {near}?"),
+            (None, []) if self.namespace.is_empty() => format!("there are no {}", resource.plural),
             (None, []) => format!("this namespace has no {}: give another with -n", resource.plural),
             (None, [only]) => format!("there is only {only}"),
             (None, names @ [.., last]) if names.len() <= 8 => {
@@ -290,9 +315,10 @@ pub fn unanswered(error: Error) -> anyhow::Error {
             remedied(error.into(), "the cluster does not know you: log in, or give --token")
         }
         Error::Refused { .. } => anyhow!("{}", error.words()),
-        Error::Unreachable { .. } => {
-            remedied(error.into(), "see that the cluster is up, and that the kubeconfig and its context lead to it")
-        }
+        Error::Unreachable { .. } => remedied(
+            anyhow!("cannot reach the cluster: {}", error.words()),
+            "see that the cluster is up, and that the kubeconfig and its context lead to it",
+        ),
     }
 }
 

@@ -213,7 +213,7 @@ async fn each(
     Ok(())
 }
 
-/// Writes an intent: status first, then the object; in one patch where status is no subresource.
+/// Writes an intent: to the object first, then to status, be it a subresource or not.
 async fn write(cluster: &Cluster, resource: &Resource, name: &str, writes: &Writes) -> anyhow::Result<Value> {
     match write_parts(cluster, resource, name, writes).await {
         Ok(object) => Ok(object),
@@ -224,15 +224,15 @@ async fn write(cluster: &Cluster, resource: &Resource, name: &str, writes: &Writ
 async fn write_parts(cluster: &Cluster, resource: &Resource, name: &str, writes: &Writes) -> Result<Value, Error> {
     let (api, place) = (&cluster.api, cluster.place(name));
     let mut written = None;
+    if let Some(patch) = &writes.object {
+        written = Some(api.patch(resource, &place, "", patch).await?);
+    }
     if let Some(patch) = &writes.status {
         match api.patch(resource, &place, "status", patch).await {
             // Either there is no such object, or status is no subresource: the object itself tells.
-            Err(error) if error.code() == Some(404) => return api.patch(resource, &place, "", &writes.unified()).await,
+            Err(error) if error.code() == Some(404) => return api.patch(resource, &place, "", patch).await,
             outcome => written = Some(outcome?),
         }
-    }
-    if let Some(patch) = &writes.object {
-        written = Some(api.patch(resource, &place, "", patch).await?);
     }
     match written {
         Some(object) => Ok(object),

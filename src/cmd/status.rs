@@ -48,12 +48,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let arrival = async {
         let mut said = String::new();
         loop {
-            let cache = following.changed().await;
-            let Some(object) = cache.get(&resource::rollouts(), &place) else {
-                return Err(anyhow!("rollout \"{}\" was deleted", arguments.name));
-            };
-            last = object.clone();
-            let health = health(object);
+            let health = health(&last);
             let message = health.to_string();
             let line = if message.is_empty() {
                 health.phase_word().to_owned()
@@ -67,6 +62,10 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
             if is_over(&health) {
                 return if health.phase() == Phase::Degraded { Err(degraded(&health)) } else { Ok(()) };
             }
+            let Some(object) = following.changed().await.get(&resource::rollouts(), &place) else {
+                return Err(anyhow!("rollout \"{}\" was deleted", arguments.name));
+            };
+            last = object.clone();
         }
     };
     let limit = timeout.try_into().ok().filter(|_| timeout > SignedDuration::ZERO);

@@ -1,15 +1,19 @@
 //! What is known of the cluster: the objects of the watched resources as the watches delivered them.
 //!
-//! Only watches write it, and an object's version never goes back while one watch lasts. Objects are kept without their
-//! `managedFields`, which are two thirds of their memory and of no use to a decision. Children are found by their
-//! controller's uid, objects by namespace and name.
+//! Only watches write it, and an object's version never goes back while one watch lasts. Objects are kept without what is
+//! of no use to a decision: `managedFields`, which are two thirds of their memory, and what kubectl last applied. What an
+//! object has in common with the version before, or with another child of its owner, is kept once: the pod templates of a
+//! Rollout's ReplicaSets differ in little. Children are found by their controller's uid, objects by namespace and name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::key::{Place, Resource};
-use crate::kubernetes::{
-    object::controller,
-    value::{Text, Value},
+use crate::{
+    api::constants::annotation::LAST_APPLIED,
+    kubernetes::{
+        object::controller,
+        value::{Text, Value},
+    },
 };
 
 /// All watched resources.
@@ -104,6 +108,11 @@ impl Cache {
         places.filter_map(move |place| kind?.objects.get(place))
     }
 
+    /// How many objects are known, by resource.
+    pub fn counts(&self) -> impl Iterator<Item = (&Resource, usize)> {
+        self.kinds.iter().map(|(resource, kind)| (resource, kind.objects.len()))
+    }
+
     /// All objects of the resource.
     pub fn all(&self, resource: &Resource) -> impl Iterator<Item = &Value> + use<'_> {
         self.kinds.get(resource).into_iter().flat_map(|kind| kind.objects.values())
@@ -113,6 +122,7 @@ impl Cache {
 impl Kind {
     fn set(&mut self, mut object: Value) -> Option<Change> {
         object.remove_at(&["metadata", "managedFields"]);
+        object.remove_at(&["metadata", "annotations", LAST_APPLIED]);
         let (place, version) = (place_of(&object), version_of(&object));
         let before = self.objects.get(&place);
         let same_life = |before: &Value| before.str_at(&["metadata", "uid"]) == object.str_at(&["metadata", "uid"]);
@@ -120,8 +130,15 @@ impl Kind {
             return None;
         }
         let before = self.remove(&place, version).and_then(|change| change.before);
+        if let Some(before) = &before {
+            object.share(before);
+        }
         if let Some(uid) = controller(&object) {
-            self.children.entry(uid).or_default().insert(place.clone());
+            let siblings = self.children.entry(uid).or_default();
+            if let Some(sibling) = siblings.first().and_then(|place| self.objects.get(place)) {
+                object.share(sibling);
+            }
+            siblings.insert(place.clone());
         }
         self.objects.insert(place.clone(), object.clone());
         Some(Change { place, before, after: Some(object), version })
@@ -205,6 +222,34 @@ mod tests {
         let told: Vec<_> = changes.iter().map(|c| (c.place.name.as_str(), c.after.is_some(), c.version)).collect();
         assert_eq!(told, [("c", true, 7), ("a", false, 9)]);
         assert!(cache.is_listed(&sets()));
+    }
+
+    #[test]
+    fn what_siblings_have_in_common_is_kept_once() {
+        let mut cache = Cache::default();
+        let of = |name: &str, image: &str, version: u64| {
+            let mut object = set(name, name, version, "web");
+            let container = value!({"name": "web", "image": image, "ports": [{"containerPort": 8080}]});
+            object.set_at(
+                &["spec", "template"],
+                value!({"spec": {"containers": [container], "volumes": [{"name": "v"}]}}),
+            );
+            object
+        };
+        for (name, image, version) in [("a", "web:1", 1), ("b", "web:2", 2), ("a", "web:1", 3)] {
+            cache.take(&sets(), News::Object(of(name, image, version)));
+        }
+        let get = |name: &str| cache.get(&sets(), &Place::new("shop", name)).unwrap();
+        let spec = |name: &str| get(name).at(&["spec", "template", "spec"]).unwrap();
+        let ports = |name: &str| spec(name).list_at(&["containers"])[0].get("ports").unwrap().clone();
+        assert!(spec("a").get("volumes").unwrap().is(spec("b").get("volumes").unwrap()));
+        assert!(ports("a").is(&ports("b")));
+        assert_eq!(
+            spec("b").list_at(&["containers"])[0].str_at(&["image"]),
+            Some("web:2"),
+            "what differs stays its own"
+        );
+        assert_eq!(get("a").str_at(&["metadata", "resourceVersion"]), Some("3"));
     }
 
     #[test]

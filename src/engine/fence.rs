@@ -105,6 +105,11 @@ impl Fence {
         self.ahead.get(key)?.keys().next()
     }
 
+    /// How many subjects wait.
+    pub fn count(&self) -> usize {
+        self.ahead.len()
+    }
+
     /// The subject is gone, and with it what it waited for.
     pub fn forget(&mut self, key: &Key) {
         for object in self.ahead.remove(key).unwrap_or_default().into_keys() {

@@ -6,4 +6,5 @@
 pub mod cache;
 pub mod fence;
 pub mod key;
+pub mod metrics;
 pub mod queue;

@@ -9,8 +9,12 @@ use http::{Method, Request, header};
 use kube::Client;
 use thiserror::Error;
 
+use super::metrics::Shared;
 use crate::{
-    engine::key::{Place, Resource},
+    engine::{
+        key::{Place, Resource},
+        metrics,
+    },
     kubernetes::value::Value,
 };
 
@@ -96,19 +100,27 @@ fn root(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// A client.
+/// A client, and the counters of what is asked through it.
 #[derive(Clone)]
-pub struct Api(Client);
+pub struct Api {
+    client: Client,
+    metrics: Shared,
+}
 
 impl Api {
     /// Asks through this client.
     pub fn new(client: Client) -> Api {
-        Api(client)
+        Api { client, metrics: Shared::default() }
+    }
+
+    /// What was counted.
+    pub fn metrics(&self) -> &Shared {
+        &self.metrics
     }
 
     /// The client below.
     pub fn client(&self) -> &Client {
-        &self.0
+        &self.client
     }
 
     /// Reads a path.
@@ -169,6 +181,16 @@ impl Api {
         self.send(Method::POST, &path, Some(("application/json", eviction))).await
     }
 
+    /// Counts a request; `error` is what became of it if it failed.
+    pub fn count(&self, method: &Method, path: &str, error: Option<&Error>) {
+        let code = match error {
+            Some(error) => error.code().unwrap_or_default(),
+            None if *method == Method::POST => 201,
+            None => 200,
+        };
+        self.metrics.with(|metrics| metrics.asked(metrics::Request::of(method.as_str(), path, code)));
+    }
+
     async fn send(&self, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Error> {
         let unreachable = |cause: String| Error::Unreachable { method: method.clone(), path: path.to_owned(), cause };
         let mut request = Request::builder().method(method.clone()).uri(path);
@@ -177,7 +199,9 @@ impl Api {
         }
         let bytes = body.map(|(_, body)| body.to_json().into_bytes()).unwrap_or_default();
         let request = request.body(bytes).map_err(|error| unreachable(error.to_string()))?;
-        let text = self.0.request_text(request).await.map_err(|error| Error::of(&method, path, error))?;
+        let answered = self.client.request_text(request).await.map_err(|error| Error::of(&method, path, error));
+        self.count(&method, path, answered.as_ref().err());
+        let text = answered?;
         Value::from_json(text.as_bytes()).map_err(|error| unreachable(error.to_string()))
     }
 }

@@ -8,7 +8,7 @@ use std::{
     collections::{HashMap, HashSet},
     future::Future,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -20,6 +20,7 @@ use tokio::{
 use super::{
     api::{Api, Error},
     pass::{self, Written, resource},
+    serve::Question,
     watch::{self, Scope},
 };
 use crate::{
@@ -31,6 +32,7 @@ use crate::{
         cache::{Cache, Change, News, version_of},
         fence::Fence,
         key::{Key, Machine, ObjectKey, Place, Resource},
+        metrics::{Ending, Gauges, Metrics},
         queue::{Outcome, Queue},
     },
     kubernetes::{
@@ -69,6 +71,13 @@ const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Works until it is told to stop.
 pub async fn run(api: Api, settings: Settings, stop: impl Future<Output = ()>) {
+    // Nobody asks.
+    let (_, questions) = mpsc::channel(1);
+    answer(api, settings, questions, stop).await;
+}
+
+/// Works until it is told to stop, and answers questions about itself meanwhile.
+pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>, stop: impl Future<Output = ()>) {
     let (sender, receiver) = mpsc::channel(BACKLOG);
     let mut daemon = Daemon {
         api,
@@ -85,7 +94,7 @@ pub async fn run(api: Api, settings: Settings, stop: impl Future<Output = ()>) {
     for resource in [resource::rollouts(), resource::sets(), resource::services()] {
         daemon.watch(resource);
     }
-    daemon.work(receiver, stop).await;
+    daemon.work(receiver, questions, stop).await;
 }
 
 struct Daemon {
@@ -107,10 +116,16 @@ struct Daemon {
 struct Done {
     written: Vec<Written>,
     outcome: Outcome,
+    took: Duration,
 }
 
 impl Daemon {
-    async fn work(&mut self, mut receiver: Receiver<(Resource, News)>, stop: impl Future<Output = ()>) {
+    async fn work(
+        &mut self,
+        mut receiver: Receiver<(Resource, News)>,
+        mut questions: Receiver<Question>,
+        stop: impl Future<Output = ()>,
+    ) {
         tokio::pin!(stop);
         let mut sweep = tokio::time::interval(SWEEP);
         loop {
@@ -126,6 +141,7 @@ impl Daemon {
                 () = &mut stop => break,
                 Some((resource, news)) = receiver.recv() => self.hear(&resource, news),
                 Some(done) = self.passes.join_next_with_id(), if !self.passes.is_empty() => self.finish(done),
+                Some(question) = questions.recv() => self.tell(question),
                 () = tokio::time::sleep(wait) => {}
                 _ = sweep.tick() => self.end_idle_watches(),
             }
@@ -135,6 +151,37 @@ impl Daemon {
         if tokio::time::timeout(FAREWELL, farewell).await.is_err() {
             tracing::warn!("passes were still under way and are abandoned; the next start continues from what is");
         }
+    }
+
+    /// Answers a question; who no longer waits for the answer does without.
+    fn tell(&self, question: Question) {
+        match question {
+            Question::Ready(answer) => drop(answer.send(self.is_ready())),
+            Question::Metrics(answer) => drop(answer.send(self.page())),
+        }
+    }
+
+    fn page(&self) -> String {
+        let (queued, running) = self.queue.depth();
+        let mut objects: Vec<(String, usize)> =
+            self.cache.counts().map(|(resource, count)| (resource.plural.to_string(), count)).collect();
+        objects.sort();
+        let gauges = Gauges {
+            queued,
+            running,
+            fenced: self.fence.count(),
+            objects,
+            version: env!("CARGO_PKG_VERSION"),
+            architecture: std::env::consts::ARCH,
+        };
+        let rollouts = self.cache.all(&resource::rollouts());
+        self.api.metrics().with(|metrics| metrics.page(rollouts, &gauges, Timestamp::now()))
+    }
+
+    /// Whether what is always watched has been listed.
+    fn is_ready(&self) -> bool {
+        let always = [resource::rollouts(), resource::sets(), resource::services()];
+        always.iter().all(|resource| self.cache.is_listed(resource))
     }
 
     fn watch(&mut self, resource: Resource) {
@@ -200,6 +247,10 @@ impl Daemon {
         }
         for change in &changes {
             self.concern(resource, change);
+            if change.after.is_none() {
+                let now = Timestamp::now();
+                self.api.metrics().with(|metrics| metrics.forget(&resource.plural, &change.place, now));
+            }
         }
         for key in free {
             self.queue.add(&key);
@@ -258,8 +309,7 @@ impl Daemon {
 
     /// Starts passes while there are workers and keys that are due.
     fn start_passes(&mut self) {
-        let ready = [resource::rollouts(), resource::sets(), resource::services()];
-        if !ready.iter().all(|resource| self.cache.is_listed(resource)) {
+        if !self.is_ready() {
             return;
         }
         while self.passes.len() < self.settings.workers {
@@ -267,6 +317,7 @@ impl Daemon {
             let Some(key) = self.queue.next(now) else { return };
             // Never decide on less than was written; what is seen brings the key back.
             if self.fence.behind(&key).is_some() {
+                self.api.metrics().with(|metrics| metrics.fenced(key.machine));
                 self.queue.done(&key, Outcome::Settled(None), now);
                 continue;
             }
@@ -287,6 +338,7 @@ impl Daemon {
         let is_new = self.known.insert(uid);
         let (api, record, subject) = (self.api.clone(), self.settings.record.clone(), key.clone());
         let handle = self.passes.spawn(async move {
+            let begun = Instant::now();
             if is_new {
                 let told = message::added_to_informer(&key.place.namespace, &key.place.name);
                 let event = Event { warning: false, reason: reason::ADDED_TO_INFORMER, message: told };
@@ -294,7 +346,7 @@ impl Daemon {
             }
             let mut written = Vec::new();
             let outcome = pass(&api, &key, &seen, record.as_deref(), &mut written).await;
-            Done { written, outcome }
+            Done { written, outcome, took: begun.elapsed() }
         });
         self.under_way.insert(handle.id(), subject);
     }
@@ -309,12 +361,13 @@ impl Daemon {
         };
         let (api, subject) = (self.api.clone(), key.clone());
         let handle = self.passes.spawn(async move {
+            let begun = Instant::now();
             let mut written = Vec::new();
             let outcome = match pass::release(&api, &service, &mut written).await {
                 Ok(()) => Outcome::Settled(None),
                 Err(error) => failed(&key, &error),
             };
-            Done { written, outcome }
+            Done { written, outcome, took: begun.elapsed() }
         });
         self.under_way.insert(handle.id(), subject);
     }
@@ -329,9 +382,15 @@ impl Daemon {
             }
         };
         let Some(key) = self.under_way.remove(&id) else { return };
-        let Some(Done { written, outcome }) = done else {
+        let Some(Done { written, outcome, took }) = done else {
+            self.api.metrics().with(|metrics| metrics.passed(&key, 0.0, Ending::Failed));
             return self.queue.done(&key, Outcome::Failed(None), Timestamp::now());
         };
+        let ending = match outcome {
+            Outcome::Settled(_) => Ending::Settled,
+            Outcome::Failed(_) => Ending::Failed,
+        };
+        self.api.metrics().with(|metrics| metrics.passed(&key, took.as_secs_f64(), ending));
         for write in written {
             match write {
                 Written::Version(object, version) => {
@@ -394,10 +453,12 @@ impl Daemon {
 
 /// One pass: decides on what was seen and carries it out.
 async fn pass(api: &Api, key: &Key, seen: &Seen, record: Option<&Path>, written: &mut Vec<Written>) -> Outcome {
+    let begun = Instant::now();
     let view = View::of(seen);
     let verdict = decide(&view);
     let actions = diff(&view, &verdict);
     let broken = check(&view, &verdict, &actions);
+    api.metrics().with(|metrics| metrics.decided(begun.elapsed().as_secs_f64()));
     tracing::info!(
         rollout = %key.place,
         actions = actions.len(),
@@ -412,6 +473,7 @@ async fn pass(api: &Api, key: &Key, seen: &Seen, record: Option<&Path>, written:
         let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
         let told = message::reconciliation_error(&words.join("; "));
         tracing::error!(rollout = %key.place, %told, "refused");
+        api.metrics().with(Metrics::refused);
         let event = Event { warning: true, reason: reason::RECONCILIATION_ERROR, message: told };
         pass::announce(api, &seen.rollout, &event, seen.now, 1).await;
         return Outcome::Failed(None);

@@ -5,5 +5,7 @@ pub mod api;
 pub mod daemon;
 pub mod follow;
 pub mod git;
+pub mod metrics;
 pub mod pass;
+pub mod serve;
 pub mod watch;

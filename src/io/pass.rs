@@ -106,6 +106,9 @@ pub async fn carry_out(
     let key = ObjectKey { resource: resource::rollouts(), place };
     let object = api.patch(&key.resource, &key.place, "status", &patch).await?;
     written.push(Written::Version(key, version_of(&object)));
+    if let Some(status) = &verdict.status {
+        api.metrics().with(|metrics| metrics.recorded(&view.rollout.status, status, view.now));
+    }
     Ok(())
 }
 
@@ -213,6 +216,8 @@ pub async fn announce(api: &Api, rollout: &Value, event: &Event, now: Timestamp,
         "lastTimestamp": time.as_str(),
         "count": 1,
     });
+    let r#type = if event.warning { "Warning" } else { "Normal" };
+    api.metrics().with(|metrics| metrics.announced(Place::new(namespace, name), r#type, event.reason));
     if let Err(error) = api.create(&resource::events(), namespace, &body).await {
         tracing::warn!(%error, reason = event.reason, "an event was not written");
     }

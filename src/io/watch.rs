@@ -54,9 +54,11 @@ pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
             Err(error) => {
                 // What the server has forgotten must be listed anew; so must what was never listed.
                 if error.code() == Some(410) {
+                    api.metrics().with(|metrics| metrics.watched_anew(&scope.resource.plural));
                     version = None;
                     continue;
                 }
+                api.metrics().with(|metrics| metrics.watched_anew(&scope.resource.plural));
                 let pause = error.after().unwrap_or(wait);
                 tracing::warn!(resource = %scope.resource, %error, ?pause, "cannot follow; trying again");
                 tokio::time::sleep(pause).await;
@@ -115,7 +117,9 @@ async fn stream(api: &Api, scope: &Scope, version: u64, news: &Sender<(Resource,
     let broken = |cause: String| Error::Unreachable { method: Method::GET, path: path.clone(), cause };
     let request = Request::get(&path).body(Vec::new()).map_err(|error| broken(error.to_string()))?;
     let opened = api.client().request_stream(request).await;
-    let mut lines = opened.map_err(|error| Error::of(&Method::GET, &path, error))?.lines();
+    let opened = opened.map_err(|error| Error::of(&Method::GET, &path, error));
+    api.count(&Method::GET, &path, opened.as_ref().err());
+    let mut lines = opened?.lines();
     let mut version = version;
     while let Some(line) = lines.try_next().await.map_err(|error| broken(error.to_string()))? {
         let event = Value::from_json(line.as_bytes()).map_err(|error| broken(error.to_string()))?;

@@ -201,6 +201,35 @@ impl Value {
         }
     }
 
+    /// Holds what it has in common with another value only once: equal parts become the other's own. Answers whether all
+    /// of it is.
+    pub fn share(&mut self, with: &Value) -> bool {
+        if self.is(with) {
+            return true;
+        }
+        let same = match (&mut *self, with) {
+            (Value::Map(ours), Value::Map(theirs)) => {
+                let mut same = ours.len() == theirs.len();
+                for (key, value) in Arc::make_mut(&mut ours.0) {
+                    same &= theirs.get(key).is_some_and(|theirs| value.share(theirs));
+                }
+                same
+            }
+            (Value::List(ours), Value::List(theirs)) => {
+                let mut same = ours.len() == theirs.len();
+                for (value, theirs) in Arc::make_mut(ours).iter_mut().zip(theirs.iter()) {
+                    same &= value.share(theirs);
+                }
+                same
+            }
+            (ours, theirs) => *ours == *theirs,
+        };
+        if same {
+            *self = with.clone();
+        }
+        same
+    }
+
     /// The JSON name of this value's type.
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -586,7 +615,10 @@ impl<'de> Visitor<'de> for Seed<'_> {
             let seed = Seed { path: Some(&path), duplicates: self.duplicates.as_deref_mut() };
             match seq.next_element_seed(seed)? {
                 Some(item) => items.push(item),
-                None => return Ok(items.into()),
+                None => {
+                    items.shrink_to_fit();
+                    return Ok(items.into());
+                }
             }
         }
     }

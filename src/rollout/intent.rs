@@ -16,13 +16,14 @@ use crate::{
     value,
 };
 
-/// Merge patches, in this order: what goes into status, and what goes into the rest of the object.
+/// Merge patches, in this order. A pass between the two must not lose the second: a pause that ends while `spec.paused`
+/// holds would begin anew when that goes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Writes {
-    /// For the status subresource.
-    pub status: Option<Value>,
     /// For the object itself.
     pub object: Option<Value>,
+    /// For the status subresource.
+    pub status: Option<Value>,
 }
 
 impl Writes {
@@ -32,17 +33,6 @@ impl Writes {
 
     fn object(patch: Value) -> Writes {
         Writes { status: None, object: Some(patch) }
-    }
-
-    /// Both in one patch, for definitions of old that have no status subresource.
-    pub fn unified(&self) -> Value {
-        let mut patch = Value::object();
-        for part in [&self.status, &self.object].into_iter().flatten() {
-            for (key, value) in part.as_map().into_iter().flat_map(|map| map.iter()) {
-                patch.set_at(&[key], value.clone());
-            }
-        }
-        patch
     }
 }
 
@@ -458,11 +448,16 @@ mod tests {
     }
 
     #[test]
-    fn without_a_status_subresource_both_parts_are_one_patch() {
-        let writes = promote(&canary(&value!({"spec": {"paused": true}})), Promotion::Full).unwrap();
-        assert_eq!(writes.unified(), value!({"status": {"promoteFull": true}, "spec": {"paused": false}}));
-        assert_eq!(abort().unified(), value!({"status": {"abort": true}}));
-        assert_eq!(pause().unified(), value!({"spec": {"paused": true}}));
+    fn each_intent_is_one_patch() {
+        let status = |patch: Value| Writes { status: Some(patch), object: None };
+        let object = |patch: Value| Writes { status: None, object: Some(patch) };
+        assert_eq!(abort(), status(value!({"status": {"abort": true}})));
+        assert_eq!(retry(), status(value!({"status": {"abort": false}})));
+        assert_eq!(pause(), object(value!({"spec": {"paused": true}})));
+        assert_eq!(terminate(), object(value!({"spec": {"terminate": true}})));
+        assert_eq!(retry_experiment(), object(value!({"status": null})));
+        let at = api::Time::parse("2026-01-01T00:00:10Z").unwrap();
+        assert_eq!(restart(at), object(value!({"spec": {"restartAt": "2026-01-01T00:00:10Z"}})));
     }
 
     fn rollout() -> Value {

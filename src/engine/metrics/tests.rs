@@ -1,0 +1,143 @@
+//! The page as a whole, and what is left of it when objects go.
+
+use super::*;
+use crate::value;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn key(place: &Place) -> Key {
+    Key { machine: Machine::Rollout, place: place.clone() }
+}
+
+fn rollout() -> Value {
+    value!({
+        "metadata": {"namespace": "shop", "name": "web"},
+        "spec": {"replicas": 4, "strategy": {"canary": {"trafficRouting": {"istio": {}, "nginx": {}}}}},
+        "status": {
+            "replicas": 5, "availableReplicas": 3, "updatedReplicas": 1,
+            "conditions": [{"type": "Progressing", "reason": "RolloutPaused"}],
+        },
+    })
+}
+
+fn gauges() -> Gauges {
+    Gauges {
+        queued: 2,
+        running: 1,
+        fenced: 3,
+        objects: vec![("rollouts".into(), 1)],
+        version: "1.2.3",
+        architecture: "x",
+    }
+}
+
+/// The lines of the page that begin with this.
+fn lines(page: &str, beginning: &str) -> Vec<String> {
+    page.lines().filter(|line| line.starts_with(beginning)).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_page_has_argos_names_labels_and_help() {
+    let web = Place::new("shop", "web");
+    let mut metrics = Metrics::default();
+    metrics.passed(&key(&web), 0.2, Ending::Settled);
+    metrics.passed(&key(&web), 2.0, Ending::Failed);
+    metrics.passed(&Key { machine: Machine::Service, place: web.clone() }, 9.0, Ending::Settled);
+    metrics.fenced(Machine::Rollout);
+    metrics.announced(web, "Normal", "RolloutPaused");
+    metrics.asked(Request::of("PATCH", "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web/status", 200));
+    let page = metrics.page([rollout()].iter(), &gauges(), at(0));
+    let of = r#"namespace="shop",name="web""#;
+    for expected in [
+        "# HELP rollout_info Information about rollout.\n# TYPE rollout_info gauge".to_owned(),
+        format!(r#"rollout_info{{{of},strategy="canary",traffic_router="Nginx",phase="Paused"}} 1"#),
+        format!("rollout_info_replicas_available{{{of}}} 3"),
+        format!("rollout_info_replicas_unavailable{{{of}}} 2"),
+        format!("rollout_info_replicas_desired{{{of}}} 4"),
+        format!("rollout_info_replicas_updated{{{of}}} 1"),
+        format!(r#"rollout_phase{{{of},strategy="canary",phase="Paused"}} 1"#),
+        format!(r#"rollout_phase{{{of},strategy="canary",phase="Abort"}} 0"#),
+        "# HELP rollout_reconcile Rollout reconciliation performance.\n# TYPE rollout_reconcile histogram".to_owned(),
+        format!(r#"rollout_reconcile_bucket{{{of},le="0.15"}} 0"#),
+        format!(r#"rollout_reconcile_bucket{{{of},le="0.25"}} 1"#),
+        format!(r#"rollout_reconcile_bucket{{{of},le="+Inf"}} 2"#),
+        format!("rollout_reconcile_sum{{{of}}} 2.2"),
+        "# TYPE rollout_reconcile_error counter".to_owned(),
+        format!("rollout_reconcile_error{{{of}}} 1"),
+        format!(r#"rollout_events_total{{{of},type="Normal",reason="RolloutPaused"}} 1"#),
+        r#"controller_clientset_k8s_request_total{kind="rollouts",namespace="shop",name="web",verb="Patch",status_code="200"} 1"#.to_owned(),
+        r#"argo_rollouts_controller_info{version="v1.2.3"} 1"#.to_owned(),
+        r#"build_info{version="v1.2.3",goversion="",goarch="x",commit=""} 1"#.to_owned(),
+        r#"workqueue_depth{name="Rollouts"} 2"#.to_owned(),
+        r#"tidegate_passes_total{machine="rollout",outcome="failed"} 1"#.to_owned(),
+        r#"tidegate_writes_total{kind="rollouts",verb="patch"} 1"#.to_owned(),
+        r#"tidegate_cache_objects{kind="rollouts"} 1"#.to_owned(),
+        "tidegate_fenced 3".to_owned(),
+        "tidegate_queue_depth 2".to_owned(),
+        r#"tidegate_passes_total{machine="service",outcome="settled"} 1"#.to_owned(),
+        r#"tidegate_fence_waits_total{machine="rollout"} 1"#.to_owned(),
+    ] {
+        assert!(page.contains(&expected), "{expected}\nis not in\n{page}");
+    }
+}
+
+#[test]
+fn requests_are_told_apart_by_kind_and_verb() {
+    #[track_caller]
+    fn check(method: &str, path: &str, expected: (&str, &str, &str, &str)) {
+        let Request { kind, namespace, name, verb, .. } = Request::of(method, path, 200);
+        assert_eq!((kind.as_str(), namespace.as_str(), name.as_str(), verb), expected, "{path}");
+    }
+    check("GET", "/api/v1/services?limit=500", ("services", "", "N/A", "List"));
+    check("GET", "/apis/apps/v1/namespaces/a/replicasets?watch=true&x=y", ("replicasets", "a", "N/A", "Watch"));
+    check("GET", "/api/v1/namespaces/a/services/b", ("services", "a", "b", "Get"));
+    check("POST", "/api/v1/namespaces/a/events", ("events", "a", "N/A", "Create"));
+    check("PATCH", "/apis/apps/v1/namespaces/a/replicasets/b", ("replicasets", "a", "N/A", "Patch"));
+    check("POST", "/api/v1/namespaces/a/pods/b/eviction", ("pods", "a", "N/A", "Create"));
+    check("DELETE", "/apis/x/v1/namespaces/a/things/b", ("things", "a", "b", "Delete"));
+    check("GET", "/version", ("Unknown", "Unknown", "Unknown", "Get"));
+}
+
+#[test]
+fn nothing_is_left_of_an_object_that_is_gone() {
+    let mut metrics = Metrics::default();
+    let places = ["web", "api"].map(|name| Place::new("shop", name));
+    for place in &places {
+        metrics.passed(&key(place), 0.1, Ending::Failed);
+        metrics.announced(place.clone(), "Normal", "x");
+        let path = format!("/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/{}", place.name);
+        metrics.asked(Request::of("PATCH", &path, 200));
+    }
+    metrics.forget("rollouts", &places[0], at(0));
+    metrics.forget("rollouts", &places[1], at(0));
+    metrics.passed(&key(&places[1]), 0.1, Ending::Settled);
+    let page = metrics.page([].iter(), &gauges(), at(64));
+    assert!(page.contains("name=\"web\""), "a last reading sees it");
+    let page = metrics.page([].iter(), &gauges(), at(65));
+    assert_eq!(
+        lines(&page, "rollout_reconcile_error{"),
+        ["rollout_reconcile_error{namespace=\"shop\",name=\"api\"} 1"]
+    );
+    assert!(!page.contains("name=\"web\""), "{page}");
+}
+
+#[test]
+fn attempts_are_measured_by_how_they_ended() {
+    let read = |duration: Value| crate::api::read::<RolloutStatus>(&value!({"duration": duration})).object;
+    let mut metrics = Metrics::default();
+    let running = read(value!({"rolloutStartedAt": "1970-01-01T00:00:00Z"}));
+    let ended = read(value!({
+        "rolloutStartedAt": "1970-01-01T00:00:00Z", "finishedAt": "1970-01-01T00:02:00Z",
+        "totalManualPauseDurationSeconds": 30, "completionStatus": "Promoted",
+    }));
+    metrics.recorded(&running, &ended, at(120));
+    metrics.recorded(&ended, &ended, at(130));
+    let page = metrics.page([].iter(), &gauges(), at(130));
+    assert_eq!(lines(&page, "rollout_duration_seconds_sum"), ["rollout_duration_seconds_sum{status=\"Promoted\"} 120"]);
+    let progression = lines(&page, "rollout_progression_duration_seconds_sum");
+    assert_eq!(progression, ["rollout_progression_duration_seconds_sum{status=\"Promoted\"} 90"]);
+    let manual = lines(&page, "rollout_manual_pause_duration_seconds_count");
+    assert_eq!(manual, ["rollout_manual_pause_duration_seconds_count{status=\"Promoted\"} 1"]);
+}
