@@ -29,11 +29,12 @@
 //! | [`sync`] | deciding about a GitSource: the objects of a commit, what is applied and pruned, what the commit is told |
 //! | [`manifest`] | bytes of files to objects that know their places |
 //! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache |
+//! | [`forge`] | telling commits how they went, webhooks; one leaf per git host |
 //! | [`lint`] | manifests to every problem they have |
 //! | [`tree`] | a Rollout and all that belongs to it, as people see it |
 //! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
 //! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
-//! | [`io`] | watches, writes and the daemon on a cluster |
+//! | [`io`] | watches, writes and the daemon on a cluster; repositories, hosts and the door for webhooks |
 //! | [`sim`] | embedded cluster and engine in one process and virtual time |
 //! | [`cmd`] | the command line, one file per command |
 //!
@@ -57,12 +58,16 @@
 //! * Objects are not `serde_json::Value`s but [`kubernetes::value::Value`]s: shared trees of two-word nodes. A patch copies
 //!   its path, the history shares the rest, and "did this subtree change" is a comparison of addresses. That is what makes
 //!   a stored ReplicaSet a few kilobytes and a patch a few microseconds.
+//! * The design gives git to git2 as a whole; here [`io::git`] speaks the protocol itself and leaves packs, objects and hashes
+//!   to git2. Its transports take authorities and time-outs for the whole process and by unsafe calls, read the user's
+//!   `known_hosts` and bring a second TLS library; with our own, every source has its own trust and every byte a budget.
 
 pub mod analysis;
 pub mod api;
 pub mod cmd;
 pub mod embedded;
 pub mod engine;
+pub mod forge;
 pub mod io;
 pub mod kubernetes;
 pub mod lint;

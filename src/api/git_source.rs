@@ -146,8 +146,8 @@ pub struct GitVerification {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-default" = "Commit", "enum" = ["Commit", "Tag", "TagAndCommit"]))]
     pub mode: String,
-    /// The Secret with the keys that count, each under a name of its own: OpenPGP keys as `*.asc`, an ssh list of
-    /// allowed signers as `allowed_signers`.
+    /// The Secret with the keys that count: an ssh list of allowed signers as `allowed_signers`. Signatures of other
+    /// kinds, OpenPGP among them, are refused.
     #[schemars(extend("x-required" = true))]
     pub secret_ref: LocalReference,
 }

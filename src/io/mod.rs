@@ -4,8 +4,11 @@
 pub mod api;
 pub mod daemon;
 pub mod follow;
+pub mod forge;
 pub mod git;
+pub mod http;
 pub mod metrics;
 pub mod pass;
 pub mod serve;
 pub mod watch;
+pub mod webhook;

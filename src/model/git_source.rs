@@ -49,6 +49,18 @@ pub struct GitSource {
     pub on_new_commit: OnNewCommit,
 }
 
+impl GitSource {
+    /// How long to wait before looking for new commits the next time: the interval, and up to a tenth more that differs
+    /// from source to source and from time to time, so that many sources do not ask their host at once.
+    pub fn next_look(&self, uid: &str, looks: u64) -> SignedDuration {
+        let mix = uid.bytes().fold(looks.wrapping_mul(0x9e37_79b9_7f4a_7c15), |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        let share = i32::try_from((mix >> 32) % 1000).unwrap_or(0);
+        self.interval.saturating_add((self.interval / 10_000).saturating_mul(share))
+    }
+}
+
 /// What to follow in a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {

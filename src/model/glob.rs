@@ -28,7 +28,8 @@ fn parts_match(parts: &[&str], names: &[&str]) -> bool {
     wild(parts, names, |part| *part == "**", |part, name| name_matches(part, name))
 }
 
-fn name_matches(pattern: &str, name: &str) -> bool {
+/// Whether a pattern without folders matches a name.
+pub fn name_matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     wild(&pattern, &name, |c| *c == '*', |wanted, c| *wanted == '?' || wanted == c)
 }

@@ -28,6 +28,7 @@ pub mod remote;
 pub mod replica_set;
 pub mod revision;
 pub mod rollout;
+pub mod secret;
 pub mod step;
 pub mod strategy;
 pub mod template;

@@ -1,5 +1,12 @@
 //! Repositories as they come: read in place, fetched, rewritten, hostile.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod authority;
+mod fetching;
+mod local;
 mod reading;
 mod repository;
+mod server;
+mod signatures;
+mod ssh;
+mod ways;

@@ -88,6 +88,7 @@ enum Answer {
 
 /// Whether a commit is another or comes after it.
 fn contains(repository: &Repository, commit: Oid, wanted: Oid) -> Answer {
+    let ends: HashSet<Oid> = ends(repository).into_iter().collect();
     let mut seen = HashSet::from([commit]);
     let mut next = VecDeque::from([commit]);
     let mut complete = true;
@@ -95,8 +96,9 @@ fn contains(repository: &Repository, commit: Oid, wanted: Oid) -> Answer {
         if id == wanted {
             return Answer::Yes;
         }
-        // Behind the end of a shallow store, or more than we want to look at.
-        let Some(commit) = repository.find_commit(id).ok().filter(|_| seen.len() < FURTHEST) else {
+        // At the end of a shallow store, or more than we want to look at.
+        let found = repository.find_commit(id).ok().filter(|_| seen.len() < FURTHEST && !ends.contains(&id));
+        let Some(commit) = found else {
             complete = false;
             continue;
         };
@@ -104,6 +106,15 @@ fn contains(repository: &Repository, commit: Oid, wanted: Oid) -> Answer {
     }
     if complete { Answer::No } else { Answer::Unknown }
 }
+
+/// The commits at which a shallow history ends: their parents are not here.
+pub fn ends(repository: &Repository) -> Vec<Oid> {
+    let text = std::fs::read_to_string(repository.commondir().join(SHALLOW)).unwrap_or_default();
+    text.lines().filter_map(|line| Oid::from_str(line).ok()).collect()
+}
+
+/// The file that names them, as git calls it.
+pub const SHALLOW: &str = "shallow";
 
 /// For each path, the newest commit at or before `commit` that gave it the content it has there.
 ///

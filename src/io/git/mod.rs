@@ -12,16 +12,34 @@
 //! from a repository is written to a path that the repository names, no hook, filter, attribute or configuration of it
 //! is read, nothing is followed.
 
+mod app;
+mod credentials;
 mod error;
+mod fetch;
 mod history;
+mod host;
+mod keep;
 mod limits;
+mod notes;
+mod pack;
+mod signature;
+mod ssh;
 mod store;
 mod tree;
+mod watch;
+mod wire;
 
 pub use self::{
+    app::Tokens,
+    credentials::{Access, App},
     error::{Error, Retry},
+    fetch::fetch,
     history::{About, Relation},
+    host::Network,
     limits::{FetchLimits, ReadLimits},
+    notes::NOTES,
+    signature::Policy,
     store::{Fetched, Reached, Store, Tag},
     tree::{File, Files, Refusal, Refused},
+    watch::Watch,
 };

@@ -28,6 +28,8 @@ struct Inner {
     /// Where the repository is.
     folder: PathBuf,
     repository: Mutex<Repository>,
+    /// One fetch at a time; those who wait find what it brought.
+    fetching: tokio::sync::Mutex<()>,
     /// Held as long as the store is open, so that two processes do not share it.
     _lock: Option<Handle>,
 }
@@ -112,11 +114,13 @@ impl Store {
     pub fn local(path: &Path) -> Result<Store, Error> {
         let failed = |error: git2::Error| Error::Store { path: path.to_owned(), cause: error.message().to_owned() };
         let repository = Repository::open(path).map_err(failed)?;
-        Ok(Store::of(repository.path().to_owned(), repository, None))
+        // References of a linked work tree are kept with those of the repository.
+        Ok(Store::of(repository.commondir().to_owned(), repository, None))
     }
 
     fn of(folder: PathBuf, repository: Repository, lock: Option<Handle>) -> Store {
-        Store(Arc::new(Inner { folder, repository: Mutex::new(repository), _lock: lock }))
+        let fetching = tokio::sync::Mutex::new(());
+        Store(Arc::new(Inner { folder, repository: Mutex::new(repository), fetching, _lock: lock }))
     }
 
     /// Where the repository is.
@@ -127,6 +131,10 @@ impl Store {
     pub(super) fn repository(&self) -> MutexGuard<'_, Repository> {
         // A panic elsewhere leaves no half-written state: objects are whole or absent.
         self.0.repository.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn fetching(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.fetching
     }
 
     pub(super) fn failed(&self, error: &git2::Error) -> Error {

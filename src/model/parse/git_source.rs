@@ -226,6 +226,20 @@ mod tests {
     }
 
     #[test]
+    fn looks_are_spread() {
+        let wire = api::read(&value!({"spec": {"url": "https://host/repo", "serviceAccountName": "sync"}})).object;
+        let source = git_source(&wire).into_result().unwrap();
+        let looks: Vec<_> = (0..100).map(|look| source.next_look("some-uid", look)).collect();
+        let most = INTERVAL + INTERVAL / 10;
+        assert!(looks.iter().all(|wait| (INTERVAL..=most).contains(wait)));
+        let mut different = looks.clone();
+        different.sort();
+        different.dedup();
+        assert!(different.len() > 80, "{different:?}");
+        assert_ne!(source.next_look("other-uid", 0), looks[0]);
+    }
+
+    #[test]
     fn every_problem_of_a_source_is_named() {
         #[track_caller]
         fn check(field: &str, given: serde_json::Value, expected: &str) {

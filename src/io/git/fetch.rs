@@ -1,0 +1,257 @@
+//! From a remote reference to a commit that is here.
+//!
+//! Asks what the reference points at first, which costs two small requests; gets a pack only for what is not here yet. One
+//! fetch at a time for each store, so that sources of the same repository share it. A pack is kept in a file of ours
+//! until its budget is checked, and becomes part of the store as a whole or not at all.
+
+use std::{
+    fs,
+    io::{BufReader, Read, Write},
+    path::PathBuf,
+    time::Instant,
+};
+
+use git2::Oid;
+use tokio::{io::AsyncWriteExt, time::timeout};
+
+use super::{
+    Access, Error, FetchLimits, Fetched, Network, Reached, Store,
+    host::Host,
+    pack::{self, Objection},
+    store::highest,
+    wire::{self, Answer, Greeting, Listed, Packet, Part, Wish},
+};
+use crate::model::{git_source::Reference, remote::Remote};
+
+/// Follows a reference of a remote repository; afterwards its commit is in the store.
+///
+/// `known` is the commit that it led to before, if that is known, and only says how the new one follows it.
+pub async fn fetch(
+    store: &Store,
+    remote: &Remote,
+    reference: &Reference,
+    known: Option<&str>,
+    access: &Access,
+    network: &Network,
+    limits: &FetchLimits,
+) -> Result<Fetched, Error> {
+    let _alone = store.fetching().lock().await;
+    let all = bring(store, remote, reference, access, network, limits);
+    let late = |_| Error::Slow { remote: remote.to_string(), allowed: limits.time };
+    let (target, reached) = timeout(limits.time, all).await.map_err(late)??;
+    let (store, known) = (store.clone(), known.map(str::to_owned));
+    let packs = limits.packs;
+    blocking(move || {
+        store.compact(packs)?;
+        store.arrive(target, reached, known.as_deref())
+    })
+    .await
+}
+
+async fn bring(
+    store: &Store,
+    remote: &Remote,
+    reference: &Reference,
+    access: &Access,
+    network: &Network,
+    limits: &FetchLimits,
+) -> Result<(Oid, Reached), Error> {
+    // A commit that is here stays what it is.
+    if let Reference::Commit(hash) = reference
+        && store.has(hash)
+    {
+        return Ok((oid(remote, hash)?, Reached::Hash));
+    }
+    let mut host = Host::open(remote, access, network, limits).await?;
+    let (target, reached) = match reference {
+        Reference::Commit(hash) => (hash.clone(), Reached::Hash),
+        Reference::Default | Reference::Branch(_) | Reference::Tag(_) | Reference::Semver(_) => {
+            let listed = list(&mut host, &prefixes(reference), limits).await?;
+            pick(remote, reference, &listed)?
+        }
+    };
+    let id = oid(remote, &target)?;
+    if !store.holds(id) {
+        download(store, &mut host, &target, remote, limits).await?;
+        if !store.holds(id) {
+            // What nobody asked for does not stay.
+            let store = store.clone();
+            blocking(move || store.compact(0)).await?;
+            return Err(host.odd("a pack without the commit that was asked for".to_owned()));
+        }
+    }
+    store.keep(&reached, id)?;
+    Ok((id, reached))
+}
+
+fn oid(remote: &Remote, hash: &str) -> Result<Oid, Error> {
+    let missing = |_| Error::Missing { remote: remote.to_string(), what: format!("commit {hash}") };
+    Oid::from_str(hash).map_err(missing)
+}
+
+/// The names that matter to a reference.
+fn prefixes(reference: &Reference) -> Vec<String> {
+    match reference {
+        Reference::Default | Reference::Commit(_) => vec!["HEAD".to_owned()],
+        Reference::Branch(name) => vec![format!("refs/heads/{name}")],
+        Reference::Tag(name) => vec![format!("refs/tags/{name}")],
+        Reference::Semver(_) => vec!["refs/tags/".to_owned()],
+    }
+}
+
+/// What the host has under these names.
+async fn list(host: &mut Host<'_>, prefixes: &[String], limits: &FetchLimits) -> Result<Vec<Listed>, Error> {
+    let abilities = match &host.greeting {
+        Greeting::Zero(abilities, listed) => {
+            wire::check_format(abilities).map_err(|cause| host.odd(cause))?;
+            return Ok(listed.clone());
+        }
+        Greeting::Two(abilities) => abilities.clone(),
+    };
+    wire::check_format(&abilities).map_err(|cause| host.odd(cause))?;
+    host.ask(wire::list(&abilities, prefixes)).await?;
+    let mut found = Vec::new();
+    loop {
+        match host.packet().await? {
+            Packet::Data(data) => {
+                let text = wire::text(&data).map_err(|cause| host.odd(cause))?;
+                found.push(wire::listed(text).map_err(|cause| host.odd(cause))?);
+            }
+            Packet::Flush | Packet::End => return Ok(found),
+            Packet::Delimiter => {}
+        }
+        if found.len() > limits.references {
+            let what = "the number of references".to_owned();
+            return Err(Error::Limit { what, allowed: limits.references.to_string() });
+        }
+    }
+}
+
+/// The object that a reference leads to, and how.
+fn pick(remote: &Remote, reference: &Reference, listed: &[Listed]) -> Result<(String, Reached), Error> {
+    let missing = |what: String| Error::Missing { remote: remote.to_string(), what };
+    let named = |name: &str| listed.iter().find(|listed| listed.name == name).map(|listed| listed.id.clone());
+    match reference {
+        Reference::Default => {
+            let head = listed.iter().find(|listed| listed.name == "HEAD");
+            let head = head.ok_or_else(|| missing("commit on its default branch yet".to_owned()))?;
+            let branch = head.target.as_deref().and_then(|target| target.strip_prefix("refs/heads/"));
+            let reached = branch.map_or(Reached::Hash, |branch| Reached::Branch(branch.to_owned()));
+            Ok((head.id.clone(), reached))
+        }
+        Reference::Branch(name) => {
+            let id = named(&format!("refs/heads/{name}")).ok_or_else(|| missing(format!("branch {name}")))?;
+            Ok((id, Reached::Branch(name.clone())))
+        }
+        Reference::Tag(name) => {
+            let id = named(&format!("refs/tags/{name}")).ok_or_else(|| missing(format!("tag {name}")))?;
+            Ok((id, Reached::Tag(name.clone())))
+        }
+        Reference::Semver(range) => {
+            let tags = listed.iter().filter_map(|listed| listed.name.strip_prefix("refs/tags/"));
+            let name = highest(range, tags)?.ok_or_else(|| missing(format!("tag in the range {range}")))?;
+            let id = named(&format!("refs/tags/{name}")).ok_or_else(|| missing(format!("tag {name}")))?;
+            Ok((id, Reached::Tag(name)))
+        }
+        Reference::Commit(hash) => Ok((hash.clone(), Reached::Hash)),
+    }
+}
+
+/// Gets a pack with an object and what belongs to it.
+async fn download(
+    store: &Store,
+    host: &mut Host<'_>,
+    target: &str,
+    remote: &Remote,
+    limits: &FetchLimits,
+) -> Result<(), Error> {
+    let began = Instant::now();
+    let wish = Wish { want: target.to_owned(), have: store.tips(), shallow: store.ends(), depth: limits.depth.max(1) };
+    let question = wire::fetch(&host.greeting, &wish).map_err(|cause| host.odd(cause))?;
+    host.ask(question).await?;
+    let incoming = Incoming(store.folder().join("incoming"));
+    let broken = |error: std::io::Error| Error::Store { path: incoming.0.clone(), cause: error.to_string() };
+    let mut file = tokio::fs::File::create(&incoming.0).await.map_err(broken)?;
+    let (mut answer, mut received, mut ends) = (Answer::default(), 0, wish.shallow);
+    loop {
+        let packet = host.packet().await?;
+        match answer.take(packet).map_err(|cause| host.odd(cause))? {
+            Part::Shallow(id) if !ends.contains(&id) => ends.push(id),
+            Part::Unshallow(id) => ends.retain(|end| *end != id),
+            Part::Pack(bytes) => {
+                received += bytes.len() as u64;
+                if received > limits.pack_bytes {
+                    let what = format!("the size of what {remote} sends");
+                    return Err(Error::Limit { what, allowed: format!("{} MiB", limits.pack_bytes >> 20) });
+                }
+                file.write_all(&bytes).await.map_err(broken)?;
+            }
+            Part::End => break,
+            Part::Shallow(_) | Part::Nothing => {}
+        }
+        if ends.len() > limits.references {
+            let what = "the number of ends of a shallow history".to_owned();
+            return Err(Error::Limit { what, allowed: limits.references.to_string() });
+        }
+    }
+    file.flush().await.map_err(broken)?;
+    drop(file);
+    let (store, limits, name) = (store.clone(), limits.clone(), remote.to_string());
+    blocking(move || take_in(&store, &incoming, &ends, &limits, &name, began)).await
+}
+
+/// A pack that is not checked yet; gone when we are done with it, whatever came of it.
+struct Incoming(PathBuf);
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        // What cannot be removed is overwritten by the next.
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+/// Checks a pack and makes it part of the store.
+fn take_in(
+    store: &Store,
+    incoming: &Incoming,
+    ends: &[String],
+    limits: &FetchLimits,
+    remote: &str,
+    began: Instant,
+) -> Result<(), Error> {
+    let broken = |error: std::io::Error| Error::Store { path: incoming.0.clone(), cause: error.to_string() };
+    let malformed = |cause: String| Error::Malformed { remote: remote.to_owned(), cause };
+    let open = || fs::File::open(&incoming.0).map(BufReader::new).map_err(broken);
+    pack::check(open()?, limits).map_err(|objection| match objection {
+        Objection::Limit(what, allowed) => Error::Limit { what: format!("{what} from {remote}"), allowed },
+        Objection::Malformed(cause) => malformed(cause),
+    })?;
+    let repository = store.repository();
+    let odb = repository.odb().map_err(|error| store.failed(&error))?;
+    let mut writer = odb.packwriter().map_err(|error| store.failed(&error))?;
+    let time = limits.time;
+    writer.progress(move |_| began.elapsed() < time);
+    let mut reader = open()?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let read = reader.read(&mut buffer).map_err(broken)?;
+        if read == 0 {
+            break;
+        }
+        writer
+            .write_all(&buffer[..read])
+            .map_err(|error| malformed(format!("a pack that cannot be unpacked: {error}")))?;
+    }
+    writer.commit().map_err(|error| malformed(format!("a pack that cannot be unpacked: {}", error.message())))?;
+    drop(writer);
+    drop(odb);
+    drop(repository);
+    store.set_ends(ends)
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(Error::Store { path: PathBuf::new(), cause: format!("the work was cut short: {error}") }),
+    }
+}

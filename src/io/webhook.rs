@@ -1,0 +1,227 @@
+//! The door for webhooks: one path for each source that has a secret, and nothing else.
+//!
+//! What a stranger can cost is bounded before anything is read: requests a second, bytes, time, connections. What is heard
+//! becomes a hint for the one source whose path and secret it came by. Never fetches, never answers with anything that
+//! tells a guess from a miss but the code.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use jiff::Timestamp;
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, mpsc},
+    time::timeout,
+};
+
+use crate::{
+    forge::webhook::{self, Heard, Hint, Refusal},
+    model::secret::Secret,
+};
+
+/// What a stranger may cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a message.
+    pub bytes: usize,
+    /// Until a message is here.
+    pub time: Duration,
+    /// Connections at once.
+    pub connections: usize,
+    /// Messages a second, on average; twice as many at once.
+    pub rate: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { bytes: 1 << 20, time: Duration::from_secs(10), connections: 64, rate: 20 }
+    }
+}
+
+/// A source, by namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A source's repository may have something new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
+    /// Which source.
+    pub source: Source,
+    /// What was said.
+    pub hint: Hint,
+}
+
+/// The doors that are open. Clones are the same.
+#[derive(Clone)]
+pub struct Hooks(Arc<Inner>);
+
+struct Inner {
+    limits: Limits,
+    secrets: Mutex<HashMap<Source, Secret>>,
+    heard: Mutex<Heard>,
+    bucket: Mutex<Bucket>,
+    news: mpsc::Sender<News>,
+}
+
+/// What is left of the rate.
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+/// What the path of a hook begins with.
+const PREFIX: &str = "/hook/";
+
+impl Hooks {
+    /// Opens no door yet. News go to the channel; if nobody takes them they are dropped, and polling finds the commit.
+    pub fn new(limits: Limits, news: mpsc::Sender<News>) -> Hooks {
+        let bucket = Mutex::new(Bucket { left: f64::from(limits.rate) * 2.0, at: Instant::now() });
+        Hooks(Arc::new(Inner { limits, secrets: Mutex::default(), heard: Mutex::default(), bucket, news }))
+    }
+
+    /// Opens the door of a source. One without a secret has none.
+    pub fn open(&self, source: Source, secret: Secret) {
+        let mut secrets = self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        if secret.is_empty() {
+            secrets.remove(&source);
+        } else {
+            secrets.insert(source, secret);
+        }
+    }
+
+    /// Closes it.
+    pub fn close(&self, source: &Source) {
+        self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).remove(source);
+    }
+
+    /// Listens until told to stop.
+    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
+        tokio::pin!(stop);
+        let seats = Arc::new(Semaphore::new(self.0.limits.connections));
+        loop {
+            let accepted = tokio::select! {
+                () = &mut stop => return,
+                accepted = listener.accept() => accepted,
+            };
+            let Ok((stream, _)) = accepted else { continue };
+            // Full: whoever comes is sent away at once, without a word.
+            let Ok(seat) = seats.clone().try_acquire_owned() else { continue };
+            let hooks = self.clone();
+            tokio::spawn(async move {
+                let time = hooks.0.limits.time;
+                let service = service_fn(move |request| {
+                    let hooks = hooks.clone();
+                    async move { Ok::<_, Infallible>(hooks.hear(request).await) }
+                });
+                let mut http = http1::Builder::new();
+                http.timer(TokioTimer::new()).header_read_timeout(time).max_buf_size(64 << 10).keep_alive(false);
+                let connection = http.serve_connection(TokioIo::new(stream), service);
+                // A connection that breaks is the sender's loss.
+                drop(timeout(time * 2, connection).await);
+                drop(seat);
+            });
+        }
+    }
+
+    /// Hears one request.
+    async fn hear(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        if !self.room() {
+            return answer(StatusCode::TOO_MANY_REQUESTS, "too many requests");
+        }
+        let source = request.uri().path().strip_prefix(PREFIX).and_then(|path| path.split_once('/'));
+        let source = source.map(|(namespace, name)| Source { namespace: namespace.to_owned(), name: name.to_owned() });
+        let known = source.and_then(|source| {
+            let secret = self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).get(&source).cloned()?;
+            Some((source, secret))
+        });
+        let Some((source, secret)) = known else { return answer(StatusCode::NOT_FOUND, "no such hook") };
+        if request.method() != Method::POST {
+            return answer(StatusCode::METHOD_NOT_ALLOWED, "post it");
+        }
+        let declared =
+            request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if declared.is_some_and(|length: u64| length > self.0.limits.bytes as u64) {
+            return answer(StatusCode::PAYLOAD_TOO_LARGE, "too large");
+        }
+        let (head, body) = request.into_parts();
+        let body = match timeout(self.0.limits.time, Limited::new(body, self.0.limits.bytes).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                return answer(StatusCode::PAYLOAD_TOO_LARGE, "too large");
+            }
+            Ok(Err(_)) | Err(_) => return answer(StatusCode::BAD_REQUEST, "not all of it arrived"),
+        };
+        let verified = {
+            let mut heard = self.0.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            webhook::verify(&head.headers, &body, &secret, &mut heard, Timestamp::now())
+        };
+        match verified {
+            Err(Refusal::Unsigned | Refusal::Wrong | Refusal::Stale) => answer(StatusCode::UNAUTHORIZED, "not proven"),
+            // Some hosts switch a hook off that answers with an error, so what is merely not news is fine.
+            Err(Refusal::Repeated) => answer(StatusCode::OK, "heard before"),
+            Ok(sender) => match webhook::hint(sender, &head.headers, &body) {
+                Ok(Some(hint)) => {
+                    tracing::info!(
+                        namespace = source.namespace,
+                        name = source.name,
+                        "a webhook says that there is something new"
+                    );
+                    let taken = self.0.news.try_send(News { source, hint }).is_ok();
+                    answer(StatusCode::ACCEPTED, if taken { "thank you" } else { "busy; polling will find it" })
+                }
+                Ok(None) => answer(StatusCode::OK, "nothing to do"),
+                Err(why) => {
+                    tracing::warn!(
+                        namespace = source.namespace,
+                        name = source.name,
+                        why,
+                        "a webhook could not be read"
+                    );
+                    answer(StatusCode::OK, "not understood; polling will find it")
+                }
+            },
+        }
+    }
+
+    /// Whether one more request fits the rate.
+    fn room(&self) -> bool {
+        self.0.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(self.0.limits.rate, Instant::now())
+    }
+}
+
+impl Bucket {
+    fn take(&mut self, rate: u32, now: Instant) -> bool {
+        let rate = f64::from(rate);
+        self.left = (self.left + now.duration_since(self.at).as_secs_f64() * rate).min(rate * 2.0);
+        self.at = now;
+        if self.left < 1.0 {
+            return false;
+        }
+        self.left -= 1.0;
+        true
+    }
+}
+
+fn answer(code: StatusCode, words: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(words.as_bytes())));
+    *response.status_mut() = code;
+    response
+}
+
+#[cfg(test)]
+mod tests;

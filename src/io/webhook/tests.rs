@@ -1,0 +1,89 @@
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::oneshot,
+};
+
+use super::*;
+
+const SECRET: &str = "It's a Secret to Everybody";
+/// `Hello, World!`, signed with the secret.
+const DIGEST: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+struct Door {
+    address: std::net::SocketAddr,
+    news: mpsc::Receiver<News>,
+    hooks: Hooks,
+    _stop: oneshot::Sender<()>,
+}
+
+async fn door(limits: Limits) -> Door {
+    let (sender, news) = mpsc::channel(8);
+    let hooks = Hooks::new(limits, sender);
+    hooks.open(Source { namespace: "shop".into(), name: "web".into() }, Secret::new(SECRET));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(hooks.clone().serve(listener, async { drop(stopped.await) }));
+    Door { address, news, hooks, _stop }
+}
+
+async fn send(door: &Door, request: &str) -> String {
+    let mut stream = TcpStream::connect(door.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    // A host that refuses early may close before all is sent.
+    drop(stream.read_to_string(&mut answer).await);
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
+fn post(path: &str, headers: &str, body: &str) -> String {
+    format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len())
+}
+
+/// SR20: proven before it is read; without a secret there is no path.
+#[tokio::test]
+async fn only_a_proven_message_is_heard() {
+    let mut door = door(Limits::default()).await;
+    let signed = format!("x-signature: sha256={DIGEST}\r\n");
+    let check = async |request: String, expected: &str| assert_eq!(send(&door, &request).await, expected, "{request}");
+    check(post("/hook/shop/web", &signed, "Hello, World!"), "HTTP/1.1 202 Accepted").await;
+    check(post("/hook/shop/web", &signed, "Hello, World!"), "HTTP/1.1 200 OK").await;
+    check(post("/hook/shop/web", &signed, "Hello, World?"), "HTTP/1.1 401 Unauthorized").await;
+    check(post("/hook/shop/web", "", "Hello, World!"), "HTTP/1.1 401 Unauthorized").await;
+    check(post("/hook/shop/other", &signed, "Hello, World!"), "HTTP/1.1 404 Not Found").await;
+    check(post("/", &signed, "Hello, World!"), "HTTP/1.1 404 Not Found").await;
+    check("GET /hook/shop/web HTTP/1.1\r\nhost: x\r\n\r\n".into(), "HTTP/1.1 405 Method Not Allowed").await;
+    door.hooks.close(&Source { namespace: "shop".into(), name: "web".into() });
+    check(post("/hook/shop/web", &signed, "Hello, World!"), "HTTP/1.1 404 Not Found").await;
+    door.hooks.open(Source { namespace: "shop".into(), name: "web".into() }, Secret::new(""));
+    check(post("/hook/shop/web", &signed, "Hello, World!"), "HTTP/1.1 404 Not Found").await;
+    let news = door.news.recv().await.unwrap();
+    assert_eq!((news.source.name.as_str(), news.hint), ("web", Hint::default()));
+    assert!(door.news.try_recv().is_err(), "nothing else was heard");
+}
+
+#[tokio::test]
+async fn strangers_cost_little() {
+    let large = door(Limits { bytes: 100, ..Limits::default() }).await;
+    let body = "x".repeat(101);
+    assert_eq!(send(&large, &post("/hook/shop/web", "", &body)).await, "HTTP/1.1 413 Payload Too Large");
+    let chunked = format!(
+        "POST /hook/shop/web HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n65\r\n{body}\r\n0\r\n\r\n"
+    );
+    assert_eq!(send(&large, &chunked).await, "HTTP/1.1 413 Payload Too Large");
+    let busy = door(Limits { rate: 0, ..Limits::default() }).await;
+    assert_eq!(send(&busy, "GET / HTTP/1.1\r\nhost: x\r\n\r\n").await, "HTTP/1.1 429 Too Many Requests");
+    // Whoever says nothing is sent away.
+    let slow = door(Limits { time: Duration::from_millis(50), ..Limits::default() }).await;
+    assert_eq!(send(&slow, "").await, "");
+}
+
+#[test]
+fn the_rate_is_kept() {
+    let began = Instant::now();
+    let mut bucket = Bucket { left: 4.0, at: began };
+    let mut take = |millis: u64| bucket.take(2, began + Duration::from_millis(millis));
+    let taken: Vec<bool> = [0, 0, 0, 0, 0, 400, 500, 600, 60_000].map(&mut take).to_vec();
+    assert_eq!(taken, [true, true, true, true, false, false, true, false, true]);
+}
