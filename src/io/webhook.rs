@@ -72,10 +72,16 @@ pub struct Hooks(Arc<Inner>);
 
 struct Inner {
     limits: Limits,
-    secrets: Mutex<HashMap<Source, Secret>>,
-    heard: Mutex<Heard>,
+    doors: Mutex<HashMap<Source, Door>>,
     bucket: Mutex<Bucket>,
     news: mpsc::Sender<News>,
+}
+
+/// The door of a source. Each remembers what it heard for itself: one push knocks at the doors of all sources of a
+/// repository with the same words.
+struct Door {
+    secret: Secret,
+    heard: Heard,
 }
 
 /// What is left of the rate.
@@ -91,22 +97,22 @@ impl Hooks {
     /// Opens no door yet. News go to the channel; if nobody takes them they are dropped, and polling finds the commit.
     pub fn new(limits: Limits, news: mpsc::Sender<News>) -> Hooks {
         let bucket = Mutex::new(Bucket { left: f64::from(limits.rate) * 2.0, at: Instant::now() });
-        Hooks(Arc::new(Inner { limits, secrets: Mutex::default(), heard: Mutex::default(), bucket, news }))
+        Hooks(Arc::new(Inner { limits, doors: Mutex::default(), bucket, news }))
     }
 
-    /// Opens the door of a source. One without a secret has none.
+    /// Opens the door of a source. One without a secret has none; one that is open with the same secret stays as it is.
     pub fn open(&self, source: Source, secret: Secret) {
-        let mut secrets = self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut doors = self.0.doors.lock().unwrap_or_else(PoisonError::into_inner);
         if secret.is_empty() {
-            secrets.remove(&source);
-        } else {
-            secrets.insert(source, secret);
+            doors.remove(&source);
+        } else if doors.get(&source).is_none_or(|door| door.secret != secret) {
+            doors.insert(source, Door { secret, heard: Heard::default() });
         }
     }
 
     /// Closes it.
     pub fn close(&self, source: &Source) {
-        self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).remove(source);
+        self.0.doors.lock().unwrap_or_else(PoisonError::into_inner).remove(source);
     }
 
     /// Listens until told to stop.
@@ -145,11 +151,9 @@ impl Hooks {
         }
         let source = request.uri().path().strip_prefix(PREFIX).and_then(|path| path.split_once('/'));
         let source = source.map(|(namespace, name)| Source { namespace: namespace.to_owned(), name: name.to_owned() });
-        let known = source.and_then(|source| {
-            let secret = self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).get(&source).cloned()?;
-            Some((source, secret))
-        });
-        let Some((source, secret)) = known else { return answer(StatusCode::NOT_FOUND, "no such hook") };
+        let is_open =
+            |source: &Source| self.0.doors.lock().unwrap_or_else(PoisonError::into_inner).contains_key(source);
+        let Some(source) = source.filter(is_open) else { return answer(StatusCode::NOT_FOUND, "no such hook") };
         if request.method() != Method::POST {
             return answer(StatusCode::METHOD_NOT_ALLOWED, "post it");
         }
@@ -166,9 +170,10 @@ impl Hooks {
             }
             Ok(Err(_)) | Err(_) => return answer(StatusCode::BAD_REQUEST, "not all of it arrived"),
         };
-        let verified = {
-            let mut heard = self.0.heard.lock().unwrap_or_else(PoisonError::into_inner);
-            webhook::verify(&head.headers, &body, &secret, &mut heard, Timestamp::now())
+        let verified = match self.0.doors.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&source) {
+            Some(Door { secret, heard }) => webhook::verify(&head.headers, &body, secret, heard, Timestamp::now()),
+            // Closed in the meantime.
+            None => Err(Refusal::Wrong),
         };
         match verified {
             Err(Refusal::Unsigned | Refusal::Wrong | Refusal::Stale) => answer(StatusCode::UNAUTHORIZED, "not proven"),

@@ -156,7 +156,9 @@ impl Reading<'_> {
             if self.excluded(&path) {
                 continue;
             }
-            let before = folded.insert(name.to_lowercase(), path.clone());
+            // Only names that are read can be taken for each other.
+            let read = entry.filemode_raw() == 0o040_000 || manifest(name);
+            let before = if read { folded.insert(name.to_lowercase(), path.clone()) } else { None };
             match (entry.filemode_raw(), manifest(name)) {
                 (0o040_000, _) => {
                     if let Some(twin) = before {

@@ -63,6 +63,23 @@ async fn only_a_proven_message_is_heard() {
     assert!(door.news.try_recv().is_err(), "nothing else was heard");
 }
 
+/// One push knocks at the door of every source of its repository, with the same words.
+#[tokio::test]
+async fn each_source_hears_for_itself() {
+    let mut door = door(Limits::default()).await;
+    let api = Source { namespace: "shop".into(), name: "api".into() };
+    door.hooks.open(api.clone(), Secret::new(SECRET));
+    let signed = format!("x-signature: sha256={DIGEST}\r\n");
+    for (path, code) in [("web", "202 Accepted"), ("api", "202 Accepted"), ("api", "200 OK")] {
+        // Opened again with the same secret, as every pass does, it still knows what it heard.
+        door.hooks.open(api.clone(), Secret::new(SECRET));
+        let request = post(&format!("/hook/shop/{path}"), &signed, "Hello, World!");
+        assert_eq!(send(&door, &request).await, format!("HTTP/1.1 {code}"));
+    }
+    let names = [door.news.recv().await.unwrap().source.name, door.news.recv().await.unwrap().source.name];
+    assert_eq!(names, ["web", "api"]);
+}
+
 #[tokio::test]
 async fn strangers_cost_little() {
     let large = door(Limits { bytes: 100, ..Limits::default() }).await;
