@@ -1,6 +1,7 @@
 //! `tidegate cluster`: the embedded cluster on a loopback port, for kubectl and anything else that speaks to Kubernetes.
 
 use std::{
+    future::Future,
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -53,15 +54,33 @@ pub struct Arguments {
     output: Output,
 }
 
+impl Arguments {
+    /// The same, with the definitions of our kinds.
+    pub fn with_definitions(self) -> Arguments {
+        Arguments { crds: true, ..self }
+    }
+}
+
 /// Serves until it is told to stop.
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
+    run_with(arguments, |_| std::future::pending())
+}
+
+/// The same, with something at work beside it; if that ends, so does the cluster.
+pub fn run_with<W>(arguments: Arguments, beside: impl FnOnce(Cluster) -> W) -> anyhow::Result<()>
+where
+    W: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
-    let outcome = runtime.block_on(serve(arguments));
+    let outcome = runtime.block_on(serve(arguments, beside));
     runtime.shutdown_timeout(Duration::from_secs(1));
     outcome
 }
 
-async fn serve(arguments: Arguments) -> anyhow::Result<()> {
+async fn serve<W>(arguments: Arguments, beside: impl FnOnce(Cluster) -> W) -> anyhow::Result<()>
+where
+    W: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
     let (mut store, data, notices) = open(&arguments)?;
     if arguments.crds {
         install::definitions(&mut store).context("cannot install the definitions")?;
@@ -97,12 +116,20 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     let ready = Ready { access: &access, path: &path, merged: &merged, data: arguments.data.as_deref(), notices };
     ready.print(arguments.output);
     let stopping = cluster.clone();
+    let mut work = tokio::spawn(beside(cluster.clone()));
+    let (ended, end) = tokio::sync::oneshot::channel();
     server::serve(listener, identity, front, async move {
-        stop.asked().await;
+        let outcome = tokio::select! {
+            () = stop.asked() => Ok(()),
+            outcome = &mut work => outcome.context("what runs in the cluster failed").and_then(|outcome| outcome),
+        };
+        work.abort();
+        let _ = ended.send(outcome);
         stopping.close();
     })
     .await;
     driver.await.context("the driver failed")?;
+    end.await.unwrap_or(Ok(()))?;
     if own {
         let _ = std::fs::remove_file(&path);
     }

@@ -76,20 +76,12 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let mut paths = arguments.paths;
     paths.extend(arguments.filenames);
+    // Services that show findings beside a change know files by their paths alone.
+    let named = matches!(arguments.output, Format::Text | Format::Json);
     let read = match &arguments.git {
-        Some(revision) => {
-            // Services that show findings beside a change know files by their paths alone.
-            let named = matches!(arguments.output, Format::Text | Format::Json);
-            from_git(revision, &paths, if named { format!("{revision}:") } else { String::new() })?
-        }
-        None => from_disk(&paths)?,
+        Some(revision) if !named => some(from_git(revision, &paths, String::new())?)?,
+        revision => read(revision.as_deref(), &paths)?,
     };
-    if read.is_empty() {
-        return Err(remedied(
-            anyhow!("there is no manifest in what was given"),
-            "give files, or folders with *.yaml, *.yml or *.json",
-        ));
-    }
     let report = lint(&read).without(&arguments.ignore);
     print(&report, arguments.output)?;
     let failing = report.findings.iter().any(|finding| match arguments.fail_on {
@@ -98,6 +90,24 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Threshold::Hint => true,
     });
     Ok(ExitCode::from(u8::from(failing)))
+}
+
+/// The manifests of these paths, on disk or in a revision.
+pub fn read(revision: Option<&str>, paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
+    some(match revision {
+        Some(revision) => from_git(revision, paths, format!("{revision}:"))?,
+        None => from_disk(paths)?,
+    })
+}
+
+fn some(files: Vec<File>) -> anyhow::Result<Vec<File>> {
+    if files.is_empty() {
+        return Err(remedied(
+            anyhow!("there is no manifest in what was given"),
+            "give files, or folders with *.yaml, *.yml or *.json",
+        ));
+    }
+    Ok(files)
 }
 
 fn explain(name: &str) -> anyhow::Result<ExitCode> {

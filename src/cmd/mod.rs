@@ -10,16 +10,21 @@ pub mod cluster;
 pub mod completion;
 pub mod crds;
 pub mod create;
+pub mod demo;
+pub mod dev;
+pub mod diff;
 pub mod get;
 pub mod history;
 pub mod intent;
 pub mod kubeconfig;
 pub mod lint;
 pub mod list;
+pub mod live;
 pub mod print;
 pub mod replay;
 pub mod run;
 pub mod set;
+pub mod sources;
 pub mod status;
 pub mod undo;
 
@@ -35,6 +40,21 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show the whole loop, with no set-up: a repository, a cluster in this process, commits that succeed and one that fails.
+    Demo(demo::Arguments),
+    /// Run a cluster in this process and roll out the commits of a repository of yours.
+    Dev(dev::Arguments),
+    /// Show what applying manifests would change in a cluster.
+    #[command(after_help = "Exit codes: 0 nothing would change, 1 something would, 2 something could not be read.")]
+    Diff(diff::Arguments),
+    /// List GitSources.
+    Sources(sources::Sources),
+    /// Ask a GitSource to look at its repository now.
+    Sync(sources::One),
+    /// Let a GitSource change nothing for now.
+    Suspend(sources::One),
+    /// Let a suspended GitSource go on.
+    Resume(sources::One),
     /// Run a Kubernetes cluster in this process: the API, controllers and kubelets, without containers.
     Cluster(cluster::Arguments),
     /// Print the CustomResourceDefinitions to install.
@@ -127,6 +147,13 @@ impl Cli {
             return fail(&error);
         }
         let outcome = match self.command {
+            Command::Demo(arguments) => demo::run(arguments),
+            Command::Dev(arguments) => dev::run(arguments).map(|()| ExitCode::SUCCESS),
+            Command::Diff(arguments) => diff::run(arguments),
+            Command::Sources(arguments) => return verb(sources::list(arguments)),
+            Command::Sync(arguments) => return verb(sources::sync(arguments)),
+            Command::Suspend(arguments) => return verb(sources::suspend(arguments)),
+            Command::Resume(arguments) => return verb(sources::resume(arguments)),
             Command::Cluster(arguments) => cluster::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Crds(arguments) => crds::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Lint(arguments) => lint::run(arguments),
@@ -244,4 +271,14 @@ fn help_styles() -> clap::builder::Styles {
         .usage(bold(AnsiColor::Green))
         .literal(bold(AnsiColor::Cyan))
         .placeholder(AnsiColor::Cyan.on_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_can_be_asked_for() {
+        Cli::command().debug_assert();
+    }
 }

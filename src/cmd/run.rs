@@ -1,16 +1,32 @@
 //! `tidegate run`: the engine on a cluster, in it or beside it.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
+use jiff::SignedDuration;
 use kube::Client;
-use tokio::{signal, sync::mpsc, task::JoinSet};
+use tokio::{
+    net::TcpListener,
+    signal,
+    sync::mpsc::{self, Sender},
+    task::JoinSet,
+};
 
 use super::{access::Connection, remedied};
-use crate::io::{
-    api::Api,
-    daemon::{self, Settings},
-    serve::{self, Pages},
+use crate::{
+    engine::key::Place,
+    io::{
+        api::Api,
+        clock::Clock,
+        daemon::{self, Settings},
+        git::Network,
+        http::{Http, Limits, Proxy},
+        serve::{self, Pages},
+        source::{self, Given, Hint},
+        webhook::{self, Hooks, News},
+    },
+    kubernetes::duration,
+    model::git_source::Reference,
 };
 
 /// The arguments of `tidegate run`.
@@ -36,6 +52,57 @@ pub struct Arguments {
     record: Option<PathBuf>,
     #[command(flatten)]
     connection: Connection,
+    #[command(flatten)]
+    source: Source,
+}
+
+/// A source without a GitSource.
+#[derive(Debug, clap::Args)]
+pub struct Source {
+    /// Sync this repository as well: a folder, or its https or ssh URL. GitSources of the cluster need no flag.
+    #[arg(long, value_name = "REPO")]
+    repo: Option<String>,
+    /// The folder of the repository that holds the manifests.
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "FOLDER", requires = "repo")]
+    path: String,
+    /// The branch to follow; the repository's default if not given.
+    #[arg(long, value_name = "NAME", requires = "repo")]
+    branch: Option<String>,
+    /// How often to look for new commits.
+    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = interval)]
+    interval: SignedDuration,
+    /// Where fetched repositories are kept; by default in the user's cache.
+    #[arg(long, value_name = "FOLDER")]
+    cache: Option<PathBuf>,
+    /// Hear webhooks at this address; each source's path is /hook/NAMESPACE/NAME. None are heard if not given.
+    #[arg(long, value_name = "ADDRESS")]
+    webhooks: Option<SocketAddr>,
+}
+
+impl Source {
+    fn given(&self, namespace: Option<&str>) -> Option<Given> {
+        let repo = self.repo.as_deref()?;
+        let reference = self.branch.clone().map_or(Reference::Default, Reference::Branch);
+        let namespace = namespace.unwrap_or("default");
+        Some(Given::new(namespace, &source_name(repo), repo, &self.path, reference, self.interval))
+    }
+}
+
+/// What a repository's source is called: the last part of its address, as far as it can be a name.
+pub fn source_name(repo: &str) -> String {
+    let last =
+        repo.trim_end_matches('/').rsplit('/').next().unwrap_or_default().trim_end_matches(".git").to_lowercase();
+    let name: String = last.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name = name.trim_matches('-');
+    if name.is_empty() { "repository".to_owned() } else { name.chars().take(40).collect() }
+}
+
+fn interval(text: &str) -> Result<SignedDuration, String> {
+    match duration::parse(text) {
+        Ok(interval) if interval.is_positive() => Ok(interval),
+        Ok(_) => Err("it must be above zero".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Works until it is told to stop.
@@ -71,10 +138,63 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         instance: arguments.instance_id,
         workers: usize::from(arguments.workers),
         record: arguments.record,
+        clock: Clock::Wall,
     };
-    daemon::answer(Api::new(client), settings, questions, stopped()).await;
+    let sources = source::Settings {
+        namespace: settings.namespace.clone(),
+        given: arguments.source.given(settings.namespace.as_deref()).into_iter().collect(),
+        ..source::Settings::default()
+    };
+    let api = Api::new(client);
+    let (hints, hinted) = tokio::sync::mpsc::channel(256);
+    let sources = source::Settings {
+        cache: arguments.source.cache.clone().unwrap_or_else(cache),
+        network: Some(network()?),
+        hooks: hooks(arguments.source.webhooks, hints).await?,
+        references: source::References::Watched,
+        ..sources
+    };
+    tokio::join!(
+        daemon::answer(api.clone(), settings, questions, stopped()),
+        source::run(api, sources, hinted, None, stopped()),
+    );
     tracing::info!("stopped");
     Ok(())
+}
+
+/// How hosts of repositories are reached: through the proxy that the environment names, if it does.
+fn network() -> anyhow::Result<Arc<Network>> {
+    let variable = |name: &str| std::env::var(name).or_else(|_| std::env::var(name.to_lowercase())).ok();
+    let except = variable("NO_PROXY").unwrap_or_default();
+    let proxy = variable("HTTPS_PROXY").filter(|url| !url.is_empty());
+    let proxy = proxy.map(|url| Proxy::parse(&url, &except)).transpose().context("cannot use HTTPS_PROXY")?;
+    let http = Http::new(proxy.clone(), Limits::default()).context("cannot prepare TLS")?;
+    Ok(Arc::new(Network::new(http, proxy)))
+}
+
+/// Where fetched repositories are kept if nothing is said.
+fn cache() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    home.unwrap_or_else(std::env::temp_dir).join("tidegate").join("git")
+}
+
+/// Opens the doors for webhooks: what is heard becomes a hint.
+async fn hooks(address: Option<SocketAddr>, hints: Sender<Hint>) -> anyhow::Result<Option<Hooks>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))?;
+    let (news, mut heard) = tokio::sync::mpsc::channel::<News>(256);
+    let hooks = Hooks::new(webhook::Limits::default(), news);
+    tokio::spawn(hooks.clone().serve(listener, std::future::pending()));
+    tokio::spawn(async move {
+        while let Some(news) = heard.recv().await {
+            let place = Place::new(&news.source.namespace, &news.source.name);
+            if hints.send(Hint::Source(place)).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(Some(hooks))
 }
 
 /// Resolves when the process is told to end.
@@ -87,5 +207,19 @@ async fn stopped() {
     tokio::select! {
         _ = interrupted => {}
         _ = terminated.recv() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_called_after_its_repository() {
+        for (repo, name) in
+            [("https://git.example/team/Shop.git", "shop"), ("/srv/repos/my app/", "my-app"), (".", "repository")]
+        {
+            assert_eq!(source_name(repo), name);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of the cluster: the objects of the watched resources as the watches delivered them.
 //!
 //! Only watches write it, and an object's version never goes back while one watch lasts. Objects are kept without what is
-//! of no use to a decision: `managedFields`, which are two thirds of their memory, and what kubectl last applied. What an
+//! of no use to a decision: `managedFields`, which are two thirds of their memory (who applies keeps them), and what kubectl last applied. What an
 //! object has in common with the version before, or with another child of its owner, is kept once: the pod templates of a
 //! Rollout's ReplicaSets differ in little. Children are found by their controller's uid, objects by namespace and name.
 
@@ -20,6 +20,15 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Cache {
     kinds: HashMap<Resource, Kind>,
+    owners: Owners,
+}
+
+/// What becomes of `managedFields`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Owners {
+    #[default]
+    Dropped,
+    Kept,
 }
 
 /// The objects of one resource.
@@ -56,8 +65,14 @@ pub struct Change {
 }
 
 impl Cache {
+    /// A cache that keeps `managedFields`, for who applies.
+    pub fn with_owners() -> Cache {
+        Cache { kinds: HashMap::new(), owners: Owners::Kept }
+    }
+
     /// Takes in what a watch delivered. Answers what is not as it was; what is older than what is known is left out.
     pub fn take(&mut self, resource: &Resource, news: News) -> Vec<Change> {
+        let news = if self.owners == Owners::Kept { news } else { without_owners(news) };
         let kind = self.kinds.entry(resource.clone()).or_default();
         match news {
             News::Object(object) => kind.set(object).into_iter().collect(),
@@ -119,10 +134,21 @@ impl Cache {
     }
 }
 
-impl Kind {
-    fn set(&mut self, mut object: Value) -> Option<Change> {
+fn without_owners(news: News) -> News {
+    let strip = |mut object: Value| {
         object.remove_at(&["metadata", "managedFields"]);
         object.remove_at(&["metadata", "annotations", LAST_APPLIED]);
+        object
+    };
+    match news {
+        News::Object(object) => News::Object(strip(object)),
+        News::Gone(object) => News::Gone(object),
+        News::List(objects, version) => News::List(objects.into_iter().map(strip).collect(), version),
+    }
+}
+
+impl Kind {
+    fn set(&mut self, mut object: Value) -> Option<Change> {
         let (place, version) = (place_of(&object), version_of(&object));
         let before = self.objects.get(&place);
         let same_life = |before: &Value| before.str_at(&["metadata", "uid"]) == object.str_at(&["metadata", "uid"]);

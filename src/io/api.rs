@@ -3,7 +3,7 @@
 //! One small client for every kind: paths and bodies are made here, errors are told apart once. Never retries by itself:
 //! the queue does, and the client below obeys `Retry-After`.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::{Method, Request, header};
 use kube::Client;
@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::metrics::Shared;
 use crate::{
+    api::constants::FIELD_MANAGER,
     engine::{
         key::{Place, Resource},
         metrics,
@@ -34,6 +35,8 @@ pub enum Error {
         message: String,
         /// When it wants to be asked again.
         after: Option<Duration>,
+        /// Which fields it is about, each with what is wrong.
+        causes: Vec<(String, String)>,
     },
     /// It was not reached, or answered something else.
     #[error("{method} {path}: {cause}")]
@@ -72,6 +75,19 @@ impl Error {
         }
     }
 
+    /// Whether the same request would be refused again as long as nothing else changes.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Error::Refused { code: 400 | 403 | 404 | 405 | 413 | 415 | 422, .. } => true,
+            // So the server calls an object that does not fit its type.
+            Error::Refused { code: 500, message, .. } => {
+                message.starts_with("failed to create typed patch object")
+                    || message.contains("unable to convert unstructured")
+            }
+            Error::Refused { .. } | Error::Unreachable { .. } => false,
+        }
+    }
+
     /// Tells a client's errors apart.
     pub fn of(method: &Method, path: &str, error: kube::Error) -> Error {
         match error {
@@ -86,6 +102,12 @@ impl Error {
                     .map(|details| details.retry_after_seconds)
                     .filter(|seconds| *seconds > 0)
                     .map(|seconds| Duration::from_secs(seconds.into())),
+                causes: status
+                    .details
+                    .iter()
+                    .flat_map(|details| &details.causes)
+                    .map(|cause| (cause.message.clone(), cause.field.clone()))
+                    .collect(),
             },
             other => Error::Unreachable { method: method.clone(), path: path.to_owned(), cause: root(&other) },
         }
@@ -100,17 +122,42 @@ fn root(error: &dyn std::error::Error) -> String {
     }
 }
 
+/// What becomes of fields that others own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// They are left, and the apply is refused.
+    Left,
+    /// They are taken.
+    Taken,
+}
+
+/// Whether something happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    /// It does.
+    Wet,
+    /// It is only asked what would.
+    Dry,
+}
+
 /// A client, and the counters of what is asked through it.
 #[derive(Clone)]
 pub struct Api {
     client: Client,
     metrics: Shared,
+    /// In whose name requests are made, if not in our own.
+    user: Option<Arc<str>>,
 }
 
 impl Api {
     /// Asks through this client.
     pub fn new(client: Client) -> Api {
-        Api { client, metrics: Shared::default() }
+        Api { client, metrics: Shared::default(), user: None }
+    }
+
+    /// The same client in somebody else's name, with that one's rights.
+    pub fn acting_as(&self, user: String) -> Api {
+        Api { user: Some(user.into()), ..self.clone() }
     }
 
     /// What was counted.
@@ -148,6 +195,25 @@ impl Api {
     /// Changes an object by a JSON patch.
     pub async fn patch_json(&self, resource: &Resource, place: &Place, patch: &Value) -> Result<Value, Error> {
         self.send(Method::PATCH, &object(resource, place), Some(("application/json-patch+json", patch))).await
+    }
+
+    /// Applies an object, server-side, in the name of git. A dry run changes nothing.
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        place: &Place,
+        body: &Value,
+        force: Force,
+        run: Run,
+    ) -> Result<Value, Error> {
+        let mut path = format!("{}?fieldManager={FIELD_MANAGER}", object(resource, place));
+        if force == Force::Taken {
+            path += "&force=true";
+        }
+        if run == Run::Dry {
+            path += "&dryRun=All";
+        }
+        self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", body))).await
     }
 
     /// Creates an object.
@@ -196,6 +262,9 @@ impl Api {
         let mut request = Request::builder().method(method.clone()).uri(path);
         if let Some((kind, _)) = body {
             request = request.header(header::CONTENT_TYPE, kind);
+        }
+        if let Some(user) = &self.user {
+            request = request.header("Impersonate-User", user.as_ref());
         }
         let bytes = body.map(|(_, body)| body.to_json().into_bytes()).unwrap_or_default();
         let request = request.body(bytes).map_err(|error| unreachable(error.to_string()))?;

@@ -19,6 +19,7 @@ use tokio::{
 
 use super::{
     api::{Api, Error},
+    clock::Clock,
     pass::{self, Written, resource},
     serve::Question,
     watch::{self, Scope},
@@ -54,11 +55,13 @@ pub struct Settings {
     pub workers: usize,
     /// Where each decision is written to, as a file that can be replayed.
     pub record: Option<PathBuf>,
+    /// What time it is.
+    pub clock: Clock,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { namespace: None, instance: None, workers: 16, record: None }
+        Settings { namespace: None, instance: None, workers: 16, record: None, clock: Clock::Wall }
     }
 }
 
@@ -130,7 +133,7 @@ impl Daemon {
         let mut sweep = tokio::time::interval(SWEEP);
         loop {
             self.start_passes();
-            let now = Timestamp::now();
+            let now = self.settings.clock.now();
             let wait = match self.queue.wake(now) {
                 // Due, but all workers are busy: the end of a pass brings us back.
                 Some(wake) if wake <= now => SWEEP,
@@ -175,7 +178,7 @@ impl Daemon {
             architecture: std::env::consts::ARCH,
         };
         let rollouts = self.cache.all(&resource::rollouts());
-        self.api.metrics().with(|metrics| metrics.page(rollouts, &gauges, Timestamp::now()))
+        self.api.metrics().with(|metrics| metrics.page(rollouts, &gauges, self.settings.clock.now()))
     }
 
     /// Whether what is always watched has been listed.
@@ -201,7 +204,7 @@ impl Daemon {
 
     /// Ends the watches that no Rollout needs.
     fn end_idle_watches(&mut self) {
-        let now = Timestamp::now();
+        let now = self.settings.clock.now();
         let always = [resource::rollouts(), resource::sets(), resource::services()];
         let rollouts = self.cache.all(&resource::rollouts()).map(|rollout| api::read::<Rollout>(rollout).object);
         let needed: HashSet<Resource> = rollouts.flat_map(|rollout| needs(&rollout, now)).chain(always).collect();
@@ -248,7 +251,7 @@ impl Daemon {
         for change in &changes {
             self.concern(resource, change);
             if change.after.is_none() {
-                let now = Timestamp::now();
+                let now = self.settings.clock.now();
                 self.api.metrics().with(|metrics| metrics.forget(&resource.plural, &change.place, now));
             }
         }
@@ -303,8 +306,8 @@ impl Daemon {
         self.known.remove(rollout.str_at(&["metadata", "uid"]).unwrap_or_default());
         let told = message::rollout_deleted(&key.place.name, &key.place.namespace);
         let event = Event { warning: false, reason: reason::ROLLOUT_DELETED, message: told };
-        let api = self.api.clone();
-        tokio::spawn(async move { pass::announce(&api, &rollout, &event, Timestamp::now(), 0).await });
+        let (api, now) = (self.api.clone(), self.settings.clock.now());
+        tokio::spawn(async move { pass::announce(&api, &rollout, &event, now, 0).await });
     }
 
     /// Starts passes while there are workers and keys that are due.
@@ -313,7 +316,7 @@ impl Daemon {
             return;
         }
         while self.passes.len() < self.settings.workers {
-            let now = Timestamp::now();
+            let now = self.settings.clock.now();
             let Some(key) = self.queue.next(now) else { return };
             // Never decide on less than was written; what is seen brings the key back.
             if self.fence.behind(&key).is_some() {
@@ -365,7 +368,7 @@ impl Daemon {
             let mut written = Vec::new();
             let outcome = match pass::release(&api, &service, &mut written).await {
                 Ok(()) => Outcome::Settled(None),
-                Err(error) => failed(&key, &error),
+                Err(error) => failed(&key, &error, now),
             };
             Done { written, outcome, took: begun.elapsed() }
         });
@@ -384,7 +387,7 @@ impl Daemon {
         let Some(key) = self.under_way.remove(&id) else { return };
         let Some(Done { written, outcome, took }) = done else {
             self.api.metrics().with(|metrics| metrics.passed(&key, 0.0, Ending::Failed));
-            return self.queue.done(&key, Outcome::Failed(None), Timestamp::now());
+            return self.queue.done(&key, Outcome::Failed(None), self.settings.clock.now());
         };
         let ending = match outcome {
             Outcome::Settled(_) => Ending::Settled,
@@ -408,7 +411,7 @@ impl Daemon {
                 }
             }
         }
-        self.queue.done(&key, outcome, Timestamp::now());
+        self.queue.done(&key, outcome, self.settings.clock.now());
     }
 
     /// Everything that a decision about a Rollout may know; `None` if it is gone, or if something is not known yet.
@@ -479,7 +482,7 @@ async fn pass(api: &Api, key: &Key, seen: &Seen, record: Option<&Path>, written:
         return Outcome::Failed(None);
     }
     if let Err(error) = pass::carry_out(api, &view, &verdict, &actions, written).await {
-        return failed(key, &error);
+        return failed(key, &error, seen.now);
     }
     for (number, event) in verdict.events.iter().enumerate() {
         pass::announce(api, &seen.rollout, event, seen.now, number + 2).await;
@@ -502,7 +505,7 @@ fn needs(rollout: &Rollout, now: Timestamp) -> Vec<Resource> {
     workload.into_iter().chain(pods).collect()
 }
 
-fn failed(key: &Key, error: &Error) -> Outcome {
+fn failed(key: &Key, error: &Error, now: Timestamp) -> Outcome {
     // Somebody wrote in between: the next pass sees it.
     if error.code() == Some(409) {
         tracing::debug!(rollout = %key.place, %error, "the world moved on");
@@ -510,7 +513,7 @@ fn failed(key: &Key, error: &Error) -> Outcome {
         tracing::warn!(rollout = %key.place, %error, "a pass failed; trying again");
     }
     let after = error.after().and_then(|after| SignedDuration::try_from(after).ok());
-    Outcome::Failed(after.map(|after| Timestamp::now().saturating_add(after).unwrap_or(Timestamp::MAX)))
+    Outcome::Failed(after.map(|after| now.saturating_add(after).unwrap_or(Timestamp::MAX)))
 }
 
 /// Writes what was seen and decided to a file of its own.

@@ -2,13 +2,16 @@
 //! front that may.
 
 pub mod api;
+pub mod clock;
 pub mod daemon;
 pub mod follow;
 pub mod forge;
 pub mod git;
 pub mod http;
+pub mod kinds;
 pub mod metrics;
 pub mod pass;
 pub mod serve;
+pub mod source;
 pub mod watch;
 pub mod webhook;

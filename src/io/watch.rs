@@ -135,7 +135,14 @@ async fn stream(api: &Api, scope: &Scope, version: u64, news: &Sender<(Resource,
             _ => {
                 let code = object.int_at(&["code"]).and_then(|code| u16::try_from(code).ok()).unwrap_or_default();
                 let message = object.str_at(&["message"]).unwrap_or_default().to_owned();
-                return Err(Error::Refused { method: Method::GET, path, code, message, after: None });
+                return Err(Error::Refused {
+                    method: Method::GET,
+                    path,
+                    code,
+                    message,
+                    after: None,
+                    causes: Vec::new(),
+                });
             }
         };
         version = at.unwrap_or(version);

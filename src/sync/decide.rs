@@ -233,7 +233,7 @@ fn take_up(view: &View, commit: &Commit, verdict: &mut Verdict) {
     let before = view.status.seen.as_ref().filter(|seen| seen.commit != commit.revision.commit);
     if let Some(before) = before {
         if !is_over(&view.status, &before.commit) {
-            let words = format!("superseded by commit {}", short(&commit.revision.commit));
+            let words = format!("by commit {}", short(&commit.revision.commit));
             verdict.reports.push(Report { commit: before.commit.as_str().into(), state: State::Superseded, words });
         }
         if commit.moved_back {
@@ -309,7 +309,7 @@ fn restore(view: &View, spec: &GitSource, commit: &Commit, (revision, set): &(Gi
     verdict.reasons.push(Reason::Restores { commit: revision.commit.as_str().into() });
     plan.objects(view, spec, &pairs, &[]);
     if plan.is_settled() {
-        plan.prune(view, spec, set);
+        plan.prune(view, spec, set, commit);
     }
     verdict.status.inventory = inventory(view, &pairs, &plan);
     let first = verdict.status.held.first().map(|held| format!("{}: {}", held.name, held.reason)).unwrap_or_default();
@@ -331,11 +331,15 @@ fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
         if view.status.applied.as_ref().is_none_or(|applied| applied.commit != commit.revision.commit) {
             verdict.status.applied = Some(at(view, &commit.revision));
         }
-        plan.prune(view, spec, &commit.set);
+        plan.prune(view, spec, &commit.set, commit);
     }
     verdict.status.inventory = inventory(view, &pairs, &plan);
     let outcome = outcome(&pairs, &plan);
-    told(view, &mut verdict.status, outcome.standing, outcome.reason, &outcome.words);
+    let message = match &commit.stale {
+        Some(why) => format!("{}; the repository cannot be fetched: {why}", outcome.words),
+        None => outcome.words.clone(),
+    };
+    told(view, &mut verdict.status, outcome.standing, outcome.reason, &message);
     let state = match outcome.standing {
         Standing::Current => {
             if view.status.rolled_out.as_ref().is_none_or(|done| done.commit != commit.revision.commit) {
@@ -517,8 +521,8 @@ impl Plan {
         self.reasons.push(reason);
     }
 
-    fn prune(&mut self, view: &View, spec: &GitSource, set: &Set) {
-        let (prunes, reasons) = prune::decide(view, spec, set, false);
+    fn prune(&mut self, view: &View, spec: &GitSource, set: &Set, commit: &Commit) {
+        let (prunes, reasons) = prune::decide(view, spec, set, commit.stale.is_some());
         self.prunes = prunes;
         self.reasons.extend(reasons);
     }
@@ -528,7 +532,8 @@ impl Plan {
 fn refusal<'v>(view: &'v View, pair: &Pair<'_>) -> Option<&'v str> {
     let version = pair.live.map_or(0, |live| live.version());
     let refused = view.refused.get(&pair.desired.id)?;
-    (refused.version == version && refused.digest == super::view::digest_of(&pair.patch)).then_some(&refused.message)
+    (refused.version.is_none_or(|of| of == version) && refused.digest == super::view::digest_of(&pair.patch))
+        .then_some(&refused.message)
 }
 
 /// What the source has written or is about to, and what it has not let go of.

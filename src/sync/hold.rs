@@ -3,7 +3,10 @@
 use super::{health::Doing, id::Id, set::Desired, view::View};
 use crate::{
     api::{self, HeldObject, Rollout, Time, constants},
-    kubernetes::value::{Text, Value},
+    kubernetes::{
+        decode,
+        value::{Text, Value},
+    },
     model::hash,
 };
 
@@ -17,13 +20,22 @@ pub fn template_hash(wanted: &Value, live: Option<&Value>) -> Option<Text> {
     Some(hash::pod_template(&rollout.spec.template, collisions.and_then(|count| i32::try_from(count).ok())))
 }
 
+/// An object as the server would have it: the hash of a template is that of its defaults, too.
+fn as_live(desired: &Desired) -> Value {
+    let mut object = desired.object.clone();
+    if let Some(kind) = &desired.sort.kind {
+        decode::default(kind, &mut object, None);
+    }
+    object
+}
+
 /// What is held: what was, as long as git wants the same template and nobody retried, and what is given up now.
 pub fn held<'d>(view: &View, objects: impl Iterator<Item = (&'d Desired, Text)>) -> Vec<HeldObject> {
     let retried = !view.request.is_empty() && view.request != view.status.last_sync_request;
     let rollouts = objects.filter(|(desired, _)| desired.id.is(constants::GROUP, constants::kind::ROLLOUT));
     let hold = |(desired, blamed): (&Desired, Text)| {
         let live = view.live.get(&desired.id).map(|live| &live.value);
-        let wanted = template_hash(&desired.object, live)?;
+        let wanted = template_hash(&as_live(desired), live)?;
         let old =
             view.status.held.iter().find(|held| is_about(held, &desired.id) && held.template_hash == wanted.as_str());
         let doing = live.map(Doing::of);

@@ -23,6 +23,7 @@ pub mod set;
 pub mod stage;
 #[cfg(test)]
 mod tests;
+pub mod text;
 pub mod view;
 
 pub use decide::{Action, Report, Situation, State, Verdict, Write, commit_to_follow, decide, is_over};

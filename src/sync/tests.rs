@@ -90,7 +90,8 @@ impl Scene {
     fn push(&mut self, digit: u8, text: &str) {
         let revision =
             GitRevision { commit: sha(digit), reference: "refs/heads/main".into(), ..GitRevision::default() };
-        let commit = Commit { revision, set: read(text), waiting: None, moved_back: false, promoted: None };
+        let commit =
+            Commit { revision, set: read(text), waiting: None, moved_back: false, stale: None, promoted: None };
         self.fetched = Fetched::Commit(Box::new(commit));
     }
 
@@ -351,11 +352,11 @@ fn s60_a_commit_that_was_overtaken_is_told_so_and_never_succeeds() {
     scene.settle();
     scene.push(2, &rollout("web:2"));
     scene.settle();
-    scene.last(1, State::Superseded, "superseded by commit 22222222");
+    scene.last(1, State::Superseded, "by commit 22222222");
     let hash = scene.hash();
     scene.rollout("Healthy", &hash, &hash);
     scene.settle();
-    scene.last(1, State::Superseded, "superseded by commit 22222222");
+    scene.last(1, State::Superseded, "by commit 22222222");
     scene.last(2, State::Success, "rolled out: 1 object");
     scene.push(3, &rollout("web:3"));
     scene.settle();
@@ -554,7 +555,7 @@ fn what_the_server_refused_is_not_tried_again_until_something_changes() {
     scene.push(1, &map("a", "x"));
     let verdict = decide(&scene.view());
     let Action::Apply(write) = &verdict.actions[0] else { panic!() };
-    let refusal = Refusal { digest: digest_of(&write.patch), version: 0, message: "field is immutable".into() };
+    let refusal = Refusal { digest: digest_of(&write.patch), version: Some(0), message: "field is immutable".into() };
     scene.refused.insert(write.id.clone(), refusal);
     assert_eq!(actions(&scene.pass()), Vec::<String>::new());
     scene.last(1, State::Failure, "deploy/all.yaml:2: ConfigMap shop/a: field is immutable");

@@ -49,7 +49,7 @@ pub struct View {
     pub waits_for: Vec<String>,
     /// What the server refused, for this content and this version of the live object.
     pub refused: BTreeMap<Id, Refusal>,
-    /// What a server's dry run said of objects whose schema is not known.
+    /// What a server's dry run said of objects whose schema is not known, and that an apply changed nothing.
     pub answers: BTreeMap<Id, Answer>,
 }
 
@@ -75,6 +75,8 @@ pub struct Commit {
     pub waiting: Option<GitRevision>,
     /// Whether the reference was moved to a history that does not contain what it was at before.
     pub moved_back: bool,
+    /// Why the repository could not be looked at since, if it could not: nothing is deleted meanwhile.
+    pub stale: Option<String>,
     /// What the last promoted commit wanted, where an abort puts that back.
     pub promoted: Option<(GitRevision, Set)>,
 }
@@ -84,8 +86,8 @@ pub struct Commit {
 pub struct Refusal {
     /// What was to be written.
     pub digest: Text,
-    /// The version of the live object; 0 if there was none.
-    pub version: u64,
+    /// The version of the live object, 0 if there was none; `None` if it does not matter.
+    pub version: Option<u64>,
     /// What the server said, with what to do.
     pub message: String,
 }
@@ -147,12 +149,12 @@ impl View {
     }
 
     fn difference(&self, desired: &Desired, live: &Object, patch: &Value) -> Difference {
-        if let Some(kind) = &desired.sort.kind {
-            return compare::compare(kind, live, patch);
+        // A server's word counts more than what is found out here.
+        let answer = self.answers.get(&desired.id).filter(|answer| answer.version == live.version());
+        if let Some(answer) = answer.filter(|answer| answer.digest == digest_of(patch)) {
+            return answer.difference.clone();
         }
-        let answer = self.answers.get(&desired.id);
-        let answer = answer.filter(|answer| answer.version == live.version() && answer.digest == digest_of(patch));
-        answer.map_or(Difference::Unknown, |answer| answer.difference.clone())
+        desired.sort.kind.as_ref().map_or(Difference::Unknown, |kind| compare::compare(kind, live, patch))
     }
 }
 

@@ -1,0 +1,331 @@
+//! From a source's reference to the objects of a commit: fetched when it is time, read when it is new.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Settings, Shared, keep::Subject, pass::State};
+use crate::{
+    api::{GitRevision, GitSourceStatus, Time},
+    io::{
+        git::{self, Access, FetchLimits, Fetched, ReadLimits, Store},
+        kinds,
+    },
+    kubernetes::value::Text,
+    manifest,
+    model::{
+        git_source::{GitSource, OnAbort},
+        remote::Remote,
+    },
+    sync::{
+        self,
+        allow::Allowance,
+        set::{self, Problem, Scope, Set},
+        view,
+    },
+};
+
+/// The most files of which the newest commit that changed each is looked up.
+const BLAMED: usize = 200;
+
+/// Looks at the repository if it is time, and reads what the source is to follow.
+pub async fn fetch(
+    state: &mut State,
+    subject: &Subject,
+    spec: &GitSource,
+    status: &GitSourceStatus,
+    settings: &Settings,
+    shared: &Shared,
+    hinted: bool,
+) -> view::Fetched {
+    let now = settings.clock.now();
+    let asked = !subject.request.is_empty() && subject.request != status.last_sync_request;
+    let due = state.poll_at(spec).is_none_or(|at| at <= now) || state.generation != subject.generation;
+    if due || hinted || asked {
+        state.polled = Some(now);
+        match resolve(state, subject, spec, status, settings, shared).await {
+            Ok(fetched) => {
+                state.failed = None;
+                state.head = Some(fetched);
+            }
+            Err(error) => {
+                tracing::warn!(source = %subject.place, %error, "cannot fetch");
+                state.failed = Some(error.to_string());
+            }
+        }
+    }
+    let Some(head) = state.head.clone() else {
+        return match &state.failed {
+            Some(why) => view::Fetched::Failed(why.clone()),
+            None => view::Fetched::Nothing,
+        };
+    };
+    match follow(state, subject, spec, status, shared, &head, now).await {
+        Ok(commit) => view::Fetched::Commit(Box::new(commit)),
+        Err(why) => view::Fetched::Failed(why),
+    }
+}
+
+async fn resolve(
+    state: &mut State,
+    subject: &Subject,
+    spec: &GitSource,
+    status: &GitSourceStatus,
+    settings: &Settings,
+    shared: &Shared,
+) -> Result<Fetched, git::Error> {
+    let known = status.seen.as_ref().map(|seen| seen.commit.clone());
+    let copy = settings.copies.iter().find(|(url, _)| *url == spec.url).map(|(_, folder)| folder.clone());
+    if let Some(folder) = subject.folder.clone().or(copy) {
+        let store = local(state, subject, spec, settings, shared, folder).await?;
+        let reference = spec.reference.clone();
+        return blocking(move || store.resolve(&reference, known.as_deref())).await;
+    }
+    let Some(network) = &settings.network else {
+        let cause = "repositories of other machines are not read here".to_owned();
+        return Err(git::Error::Unreachable { remote: spec.url.clone(), cause });
+    };
+    let remote = Remote::parse(&spec.url)
+        .map_err(|reason| git::Error::Address { url: spec.url.clone(), reason: reason.to_owned() })?;
+    let store = stored(state, spec, settings, shared, &remote).await?;
+    let access = match &spec.secret {
+        None => Access::anonymous(&remote),
+        Some(name) => {
+            let read = shared.secrets.read(&subject.place.namespace, name).await;
+            let data = read.map_err(|cause| git::Error::Credentials { remote: remote.to_string(), cause })?;
+            Access::from_secret(&remote, &data)?
+        }
+    };
+    git::fetch(&store, &remote, &spec.reference, known.as_deref(), &access, network, &FetchLimits::default()).await
+}
+
+/// A repository on this machine.
+async fn local(
+    state: &mut State,
+    subject: &Subject,
+    spec: &GitSource,
+    settings: &Settings,
+    shared: &Shared,
+    folder: std::path::PathBuf,
+) -> Result<Store, git::Error> {
+    if let Some((url, store)) = &state.store
+        && *url == spec.url
+    {
+        return Ok(store.clone());
+    }
+    let store = blocking(move || Store::local(&folder)).await?;
+    state.store = Some((spec.url.clone(), store.clone()));
+    if settings.references == super::References::Watched {
+        let watch = git::Watch::new(&store)?;
+        let (bell, place) = (shared.bell.clone(), subject.place.clone());
+        tokio::spawn(async move {
+            loop {
+                watch.changed().await;
+                if bell.send(super::Hint::Source(place.clone())).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    Ok(store)
+}
+
+/// Our copy of a repository elsewhere, shared by every source of it.
+async fn stored(
+    state: &mut State,
+    spec: &GitSource,
+    settings: &Settings,
+    shared: &Shared,
+    remote: &Remote,
+) -> Result<Store, git::Error> {
+    let mut stores = shared.stores.lock().await;
+    let name = remote.to_string();
+    let store = match stores.get(&name) {
+        Some(store) => store.clone(),
+        None => {
+            let (cache, remote) = (settings.cache.clone(), remote.clone());
+            let store = blocking(move || Store::open(&cache, &remote)).await?;
+            stores.insert(name, store.clone());
+            store
+        }
+    };
+    state.store = Some((spec.url.clone(), store.clone()));
+    Ok(store)
+}
+
+/// What is wrong with the signatures that a commit must carry; nothing if there is nothing.
+async fn unsigned(
+    store: &Store,
+    subject: &Subject,
+    spec: &GitSource,
+    shared: &Shared,
+    head: &Fetched,
+) -> Option<String> {
+    let verify = spec.verify.as_ref()?;
+    let policy = async {
+        let data = shared.secrets.read(&subject.place.namespace, &verify.secret).await?;
+        git::Policy::from_secret(verify.signed, &data).map_err(|error| error.to_string())
+    };
+    // Whoever cannot be checked is not let in.
+    let policy = match policy.await {
+        Ok(policy) => policy,
+        Err(why) => return Some(why),
+    };
+    let (store, head) = (store.clone(), head.clone());
+    blocking(move || store.verify(&head, &policy)).await.err().map(|error| error.to_string())
+}
+
+/// Does something that waits for the disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, git::Error> + Send + 'static,
+) -> Result<T, git::Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(git::Error::Store { path: Default::default(), cause: error.to_string() }),
+    }
+}
+
+/// The commit that is carried out, with what it wants.
+async fn follow(
+    state: &mut State,
+    subject: &Subject,
+    spec: &GitSource,
+    status: &GitSourceStatus,
+    shared: &Shared,
+    head: &Fetched,
+    now: Timestamp,
+) -> Result<view::Commit, String> {
+    let commit = sync::commit_to_follow(spec, status, &head.commit).to_owned();
+    let is_same = state.generation == subject.generation
+        && state.followed.as_ref().is_some_and(|followed| followed.revision.commit == commit);
+    if !is_same || state.followed.as_ref().is_some_and(|followed| !followed.set.problems.is_empty()) {
+        kinds::forget(&mut state.sorts);
+        let (revision, set) = load(state, subject, spec, shared, &commit, head, now).await?;
+        state.generation = subject.generation;
+        state.followed = Some(Box::new(view::Commit {
+            revision,
+            set,
+            waiting: None,
+            moved_back: head.rewritten(),
+            promoted: None,
+            stale: None,
+        }));
+    }
+    let promoted = status.rolled_out.as_ref().filter(|done| spec.on_abort == OnAbort::Restore && done.commit != commit);
+    let promoted = match promoted {
+        Some(done) if state.promoted.as_ref().is_none_or(|(revision, _)| revision.commit != done.commit) => {
+            let read = load(state, subject, spec, shared, &done.commit.clone(), head, now).await.ok();
+            // What cannot be read any more cannot be put back.
+            state.promoted = read.filter(|(_, set)| set.problems.is_empty());
+            state.promoted.clone()
+        }
+        Some(_) => state.promoted.clone(),
+        None => None,
+    };
+    let Some(followed) = &state.followed else { return Err("nothing is followed".to_owned()) };
+    let mut commit = view::Commit::clone(followed);
+    commit.promoted = promoted;
+    commit.stale = state.failed.clone();
+    let waits = head.commit != commit.revision.commit;
+    commit.waiting = waits.then(|| GitRevision { commit: head.commit.clone(), ..GitRevision::default() });
+    Ok(commit)
+}
+
+/// Reads a commit.
+async fn load(
+    state: &mut State,
+    subject: &Subject,
+    spec: &GitSource,
+    shared: &Shared,
+    commit: &str,
+    head: &Fetched,
+    now: Timestamp,
+) -> Result<(GitRevision, Set), String> {
+    let Some((_, store)) = state.store.clone() else { return Err("the repository is not open".to_owned()) };
+    let (hash, path, exclude) = (commit.to_owned(), spec.path.clone(), spec.exclude.clone());
+    let read = blocking({
+        let store = store.clone();
+        move || {
+            let about = store.about(&hash)?;
+            Ok((about, store.files(&hash, &path, &exclude, &ReadLimits::default())))
+        }
+    });
+    let (about, files) = read.await.map_err(|error| error.to_string())?;
+    let revision = GitRevision {
+        commit: commit.to_owned(),
+        reference: head.reached.to_string(),
+        subject: about.subject,
+        at: Some(Time::from(now)),
+    };
+    // An earlier commit was let in when it was the newest.
+    if commit == head.commit
+        && let Some(message) = unsigned(&store, subject, spec, shared, head).await
+    {
+        let problem = Problem { file: Text::new(), line: 0, message };
+        return Ok((revision, Set { objects: Vec::new(), problems: vec![problem] }));
+    }
+    let files = match files {
+        Ok(files) => files,
+        // The commit is there; what is asked of it is not. That is the commit's own problem.
+        Err(error) => {
+            let problem = Problem { file: Text::new(), line: 0, message: error.to_string() };
+            return Ok((revision, Set { objects: Vec::new(), problems: vec![problem] }));
+        }
+    };
+    let parsed: Vec<manifest::File> =
+        files.files.iter().map(|file| manifest::read(file.path.clone(), &file.bytes)).collect();
+    // Files of other tools lie about in every repository: what holds no object at all is none of ours.
+    let parsed: Vec<manifest::File> = parsed.into_iter().filter(|file| !is_other(file)).collect();
+    kinds::learn(&shared.api, &set::kinds(&parsed), &mut state.sorts).await.map_err(|error| error.to_string())?;
+    let mut set = set::read(&parsed, &scope(subject, spec), &state.sorts);
+    for refused in files.refused.iter().filter(|refused| refused.why.doubtful()) {
+        let message = format!("the entry {}", refused.why);
+        set.problems.push(Problem { file: refused.path.as_str().into(), line: 0, message });
+    }
+    blame(state, &mut set, &store, commit).await;
+    Ok((revision, set))
+}
+
+fn is_other(file: &manifest::File) -> bool {
+    let shape = |mistake: &manifest::Mistake| mistake.kind == manifest::MistakeKind::Shape;
+    file.objects.is_empty() && !file.mistakes.is_empty() && file.mistakes.iter().all(shape)
+}
+
+/// Notes the newest commit that changed the file of each object whose content is new.
+async fn blame(state: &State, set: &mut Set, store: &Store, commit: &str) {
+    let known: BTreeSet<(&sync::id::Id, &Text)> = state
+        .followed
+        .iter()
+        .flat_map(|followed| followed.set.objects.iter().map(|desired| (&desired.id, &desired.digest)))
+        .collect();
+    let new = set.objects.iter().filter(|desired| !known.contains(&(&desired.id, &desired.digest)));
+    let paths: BTreeSet<String> = new.map(|desired| desired.file.to_string()).collect();
+    if paths.is_empty() || paths.len() > BLAMED {
+        return;
+    }
+    let (store, commit, paths) = (store.clone(), commit.to_owned(), paths.into_iter().collect::<Vec<_>>());
+    // Nobody to blame is no reason not to apply: the commit itself takes it.
+    let Ok(found) = blocking(move || store.changed_by(&commit, &paths)).await else { return };
+    for desired in &mut set.objects {
+        desired.blamed = found.get(desired.file.as_str()).map(|commit| commit.as_str().into());
+    }
+}
+
+/// Where the objects of a source go.
+pub fn scope(subject: &Subject, spec: &GitSource) -> Scope {
+    let own = subject.place.namespace.to_string();
+    let target = spec.target_namespace.clone().unwrap_or_else(|| own.clone());
+    let namespaces = match spec.namespaces.as_slice() {
+        [] => vec![own, target.clone()],
+        named => named.to_vec(),
+    };
+    Scope { namespace: target.into(), allowance: Allowance { kinds: spec.kinds.clone(), namespaces } }
+}
+
+/// When a source is looked at next: its interval later, and up to a tenth of it more, so that many do not come at once.
+pub fn next_poll(polled: Timestamp, interval: SignedDuration, name: &str) -> Timestamp {
+    let spread = name.bytes().fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 1000;
+    let jitter =
+        interval.checked_div(10_000).unwrap_or_default().saturating_mul(i32::try_from(spread).unwrap_or_default());
+    super::later(super::later(polled, interval), jitter)
+}

@@ -1,0 +1,174 @@
+//! What a source is, and where what it has reached is kept: in the status of its GitSource, or in a ConfigMap for one
+//! that was given on the command line.
+
+use std::path::PathBuf;
+
+use super::{Given, git_sources};
+use crate::{
+    api::{
+        self, GitSourceStatus,
+        constants::{annotation, condition},
+    },
+    engine::{
+        cache::{place_of, version_of},
+        key::{ObjectKey, Place, Resource},
+    },
+    io::{
+        api::{Api, Error, Force, Run},
+        pass::Written,
+    },
+    kubernetes::value::Value,
+    model::{git_source::GitSource, parse, problem::Problem},
+    value,
+};
+
+/// A source.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// Where it is.
+    pub place: Place,
+    /// The generation of its specification.
+    pub generation: i64,
+    /// What it wants, or what is wrong with it.
+    pub spec: Result<GitSource, Vec<Problem>>,
+    /// The value of the annotation that asks for a sync.
+    pub request: String,
+    /// The sources it depends on that have not rolled out.
+    pub waits_for: Vec<String>,
+    /// The folder of its repository, if that is on this machine.
+    pub folder: Option<PathBuf>,
+    /// Where its status is.
+    pub kept: Kept,
+}
+
+/// Where a status is.
+#[derive(Debug, Clone)]
+pub enum Kept {
+    /// In the GitSource, which had this version.
+    Object(Box<GitSourceStatus>, u64),
+    /// In a ConfigMap.
+    ConfigMap,
+}
+
+impl Subject {
+    /// A source that was given on the command line.
+    pub fn given(given: &Given) -> Subject {
+        Subject {
+            place: Place::new(&given.namespace, &given.name),
+            generation: 1,
+            spec: Ok(given.spec.clone()),
+            request: String::new(),
+            waits_for: Vec::new(),
+            folder: given.folder.clone(),
+            kept: Kept::ConfigMap,
+        }
+    }
+
+    /// A GitSource, among those of its namespace.
+    pub fn object<'o>(object: &Value, others: impl Iterator<Item = &'o Value>) -> Subject {
+        let source: api::GitSource = api::read(object).object;
+        let spec = parse::git_source(&source).into_result();
+        let depends: Vec<String> = spec.as_ref().map(|spec| spec.depends_on.clone()).unwrap_or_default();
+        let ready: Vec<String> =
+            others.filter(|other| has_rolled_out(other)).map(|other| place_of(other).name.to_string()).collect();
+        Subject {
+            place: place_of(object),
+            generation: source.metadata.generation,
+            spec,
+            request: source.metadata.annotations.get(annotation::SYNC_REQUESTED).cloned().unwrap_or_default(),
+            waits_for: depends.into_iter().filter(|name| !ready.contains(name)).collect(),
+            folder: None,
+            kept: Kept::Object(Box::new(source.status.unwrap_or_default()), version_of(object)),
+        }
+    }
+}
+
+/// Whether the newest commit of a source is rolled out, as its present specification wants it.
+fn has_rolled_out(object: &Value) -> bool {
+    let source: api::GitSource = api::read(object).object;
+    let status = source.status.unwrap_or_default();
+    let ready = status.conditions.iter().any(|told| told.r#type == condition::READY && told.status == "True");
+    let commit = |revision: &Option<api::GitRevision>| revision.as_ref().map(|revision| revision.commit.clone());
+    ready
+        && status.observed_generation >= source.metadata.generation
+        && commit(&status.seen) == commit(&status.rolled_out)
+}
+
+fn config_maps() -> Resource {
+    Resource::new("", "v1", "configmaps")
+}
+
+fn config_map(place: &Place) -> Place {
+    Place::new(&place.namespace, &format!("tidegate.{}", place.name))
+}
+
+/// What was last recorded of a source that was given on the command line.
+pub async fn load(api: &Api, place: &Place) -> Result<GitSourceStatus, Error> {
+    let map = config_map(place);
+    match api.object(&config_maps(), &map).await {
+        Ok(map) => {
+            let text = map.str_at(&["data", "status"]).unwrap_or_default();
+            let value = Value::from_json(text.as_bytes()).unwrap_or_default();
+            Ok(api::read(&value).object)
+        }
+        Err(error) if error.code() == Some(404) => Ok(GitSourceStatus::default()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Records what a source has reached, if that is new.
+pub async fn record(
+    api: &Api,
+    subject: &Subject,
+    old: &GitSourceStatus,
+    new: &GitSourceStatus,
+) -> Result<Option<Written>, Error> {
+    if old == new {
+        return Ok(None);
+    }
+    match &subject.kept {
+        Kept::Object(_, version) => {
+            let mut status = api::write(new);
+            let before = api::write(old);
+            for (key, _) in before.as_map().into_iter().flat_map(|map| map.iter()) {
+                if status.get(key).is_none() {
+                    status.set_at(&[key], Value::Null);
+                }
+            }
+            let mut patch = value!({"metadata": {"resourceVersion": version.to_string()}});
+            patch.set_at(&["status"], status);
+            let written = api.patch(&git_sources(), &subject.place, "status", &patch).await?;
+            let key = ObjectKey { resource: git_sources(), place: subject.place.clone() };
+            Ok(Some(Written::Version(key, version_of(&written))))
+        }
+        Kept::ConfigMap => {
+            let place = config_map(&subject.place);
+            let mut map = value!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
+            map.set_at(&["metadata", "name"], &place.name);
+            map.set_at(&["metadata", "namespace"], &place.namespace);
+            map.set_at(&["data", "status"], api::write(new).to_json());
+            api.apply(&config_maps(), &place, &map, Force::Taken, Run::Wet).await?;
+            Ok(None)
+        }
+    }
+}
+
+fn reports(place: &Place) -> Place {
+    Place::new(&place.namespace, &format!("tidegate.{}.reports", place.name))
+}
+
+/// What commits are still to be told, as it was kept.
+pub async fn load_reports(api: &Api, place: &Place) -> Option<String> {
+    let map = api.object(&config_maps(), &reports(place)).await.ok()?;
+    map.str_at(&["data", "reports"]).map(str::to_owned)
+}
+
+/// Keeps what commits are still to be told.
+pub async fn save_reports(api: &Api, place: &Place, text: String) -> Result<(), Error> {
+    let place = reports(place);
+    let mut map = value!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
+    map.set_at(&["metadata", "name"], &place.name);
+    map.set_at(&["metadata", "namespace"], &place.namespace);
+    map.set_at(&["data", "reports"], text);
+    api.apply(&config_maps(), &place, &map, Force::Taken, Run::Wet).await.map(drop)
+}

@@ -1,0 +1,490 @@
+//! The GitSources of a cluster: one task hears what happens to them and their objects, passes carry out what is decided.
+//!
+//! ```text
+//! hint, poll, watch ──▶ queue ──▶ pass: fetch → read → observe → decide → record → act → tell
+//! ```
+//!
+//! Works beside the engine of Rollouts and shares nothing with it but the cluster. Never holds a Secret longer than a
+//! pass, never watches Secrets: those that a source writes are read one by one.
+
+mod fetch;
+mod keep;
+mod observe;
+mod pass;
+mod secret;
+mod tell;
+
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::{
+    sync::mpsc::{self, Receiver, Sender},
+    task::{AbortHandle, Id as TaskId, JoinError, JoinSet},
+};
+
+use self::{keep::Subject, pass::Done, secret::Secrets};
+use super::{
+    api::Api,
+    clock::Clock,
+    git::{Network, Store},
+    pass::Written,
+    watch,
+    webhook::Hooks,
+};
+use crate::{
+    api::constants::{TIDEGATE_GROUP, label},
+    engine::{
+        cache::{Cache, News, place_of, version_of},
+        fence::Fence,
+        key::{Key, Machine, ObjectKey, Place, Resource},
+        queue::{Outcome, Queue},
+    },
+    kubernetes::value::Value,
+    model::{
+        git_source::{Drift, GitSource, OnAbort, OnNewCommit, Prune, Reference},
+        weight::Limit,
+    },
+    sync::{Report, view::mark},
+};
+
+pub use self::pass::State;
+
+/// How the sources are looked after.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// Only GitSources of this namespace; all if not given.
+    pub namespace: Option<String>,
+    /// Sources that are given on the command line.
+    pub given: Vec<Given>,
+    /// Whether GitSources of the cluster are looked after.
+    pub objects: Objects,
+    /// Where fetched repositories are kept.
+    pub cache: PathBuf,
+    /// Repositories of which there are copies on this machine, by their URLs: those are read instead.
+    pub copies: Vec<(String, PathBuf)>,
+    /// How hosts are reached; without it only repositories on this machine are read.
+    pub network: Option<Arc<Network>>,
+    /// The doors for webhooks.
+    pub hooks: Option<Hooks>,
+    /// Whether references of repositories on this machine are watched.
+    pub references: References,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+/// Whether references of repositories on this machine are watched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum References {
+    /// They are looked at when it is time, or when somebody says so.
+    #[default]
+    Polled,
+    /// They are: a commit is seen at once.
+    Watched,
+}
+
+/// Whether GitSources of the cluster are looked after.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Objects {
+    /// They are, if the cluster has the kind.
+    #[default]
+    Followed,
+    /// They are not.
+    Ignored,
+}
+
+/// A source without an object: what a GitSource would say, and where its repository is.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// The namespace that its objects go to, and in which it keeps its inventory.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What to sync, and how. Its URL may be a folder.
+    pub spec: GitSource,
+    /// The folder of the repository, if it is on this machine.
+    pub folder: Option<PathBuf>,
+}
+
+impl Given {
+    /// A source that brings whatever the folder of a repository holds, with the rights of whoever runs this.
+    pub fn new(
+        namespace: &str,
+        name: &str,
+        url: &str,
+        path: &str,
+        reference: Reference,
+        interval: SignedDuration,
+    ) -> Given {
+        let folder = PathBuf::from(url);
+        let spec = GitSource {
+            url: url.to_owned(),
+            reference,
+            path: path.trim_matches('/').to_owned(),
+            exclude: Vec::new(),
+            interval,
+            suspend: false,
+            secret: None,
+            verify: None,
+            service_account: String::new(),
+            target_namespace: None,
+            kinds: vec!["*".to_owned()],
+            namespaces: vec!["*".to_owned()],
+            prune: Prune::UpTo(Limit::Percent(50)),
+            drift: Drift::Heal,
+            depends_on: Vec::new(),
+            webhook: None,
+            report: None,
+            on_abort: OnAbort::Hold,
+            on_new_commit: OnNewCommit::Supersede,
+        };
+        let folder = folder.is_dir().then_some(folder);
+        Given { namespace: namespace.to_owned(), name: name.to_owned(), spec, folder }
+    }
+}
+
+/// What a commit is told, and by which source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The source.
+    pub source: Place,
+    /// What.
+    pub report: Report,
+}
+
+/// Asks for a look at once, by anybody who heard of a new commit. Only ever a hint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hint {
+    /// At one source.
+    Source(Place),
+    /// At every source of a repository.
+    Repository(String),
+}
+
+/// How many passes may run at once.
+const WORKERS: usize = 8;
+/// How many deliveries may wait.
+const BACKLOG: usize = 1024;
+/// How long nothing happens before the loop looks around anyway.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long passes under way may take to end when the daemon is told to.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Works until it is told to stop. What commits are told goes to `told`, too.
+pub async fn run(
+    api: Api,
+    settings: Settings,
+    hints: Receiver<Hint>,
+    told: Option<Sender<Told>>,
+    stop: impl Future<Output = ()>,
+) {
+    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let (bell, rung) = mpsc::channel(BACKLOG);
+    let shared = Arc::new(Shared {
+        secrets: Secrets::new(api.clone()),
+        api: api.clone(),
+        sender,
+        bell,
+        seen: Mutex::default(),
+        stores: tokio::sync::Mutex::default(),
+        told,
+    });
+    let mut sources = Sources {
+        api,
+        clock: settings.clock,
+        settings: Arc::new(settings),
+        shared,
+        queue: Queue::default(),
+        fence: Fence::default(),
+        states: HashMap::new(),
+        hinted: HashSet::new(),
+        passes: JoinSet::new(),
+        under_way: HashMap::new(),
+    };
+    sources.begin().await;
+    sources.work(receiver, hints, rung, stop).await;
+}
+
+/// The resource of our own kind.
+pub fn git_sources() -> Resource {
+    Resource::new(TIDEGATE_GROUP, "v1alpha1", "gitsources")
+}
+
+/// What the task and its passes share.
+struct Shared {
+    api: Api,
+    secrets: Secrets,
+    sender: Sender<(Resource, News)>,
+    /// Rung when a reference of a repository on this machine may have moved.
+    bell: Sender<Hint>,
+    /// One store for each repository, however many sources follow it.
+    stores: tokio::sync::Mutex<HashMap<String, Store>>,
+    seen: Mutex<Seen>,
+    told: Option<Sender<Told>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    cache: Cache,
+    watches: HashMap<Resource, AbortHandle>,
+}
+
+impl Shared {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to follow a resource, if nobody does. Answers whether all of it is known.
+    fn follow(&self, resource: &Resource, namespace: Option<&str>, selector: &str) -> bool {
+        let mut seen = self.seen();
+        if !seen.watches.contains_key(resource) {
+            let scope = watch::Scope {
+                resource: resource.clone(),
+                namespace: namespace.map(str::to_owned),
+                selector: selector.to_owned(),
+                fields: String::new(),
+            };
+            let task = tokio::spawn(watch::follow(self.api.clone(), scope, self.sender.clone()));
+            seen.watches.insert(resource.clone(), task.abort_handle());
+        }
+        seen.cache.is_listed(resource)
+    }
+}
+
+struct Sources {
+    api: Api,
+    clock: Clock,
+    settings: Arc<Settings>,
+    shared: Arc<Shared>,
+    queue: Queue,
+    fence: Fence,
+    states: HashMap<Place, Box<State>>,
+    /// Sources that are to be fetched whatever their interval says.
+    hinted: HashSet<Place>,
+    passes: JoinSet<Done>,
+    under_way: HashMap<TaskId, Key>,
+}
+
+fn key(place: &Place) -> Key {
+    Key { machine: Machine::Sync, place: place.clone() }
+}
+
+impl Sources {
+    async fn begin(&mut self) {
+        self.shared.seen().cache = Cache::with_owners();
+        for given in &self.settings.given {
+            self.queue.add(&key(&Place::new(&given.namespace, &given.name)));
+        }
+        if self.settings.objects == Objects::Ignored {
+            return;
+        }
+        match self.api.get("/apis/tidegate.dev/v1alpha1").await {
+            Ok(_) => {
+                self.shared.follow(&git_sources(), self.settings.namespace.as_deref(), "");
+            }
+            Err(error) => {
+                tracing::info!(%error, "this cluster has no GitSources; `tidegate crds` prints their definition")
+            }
+        }
+    }
+
+    async fn work(
+        &mut self,
+        mut news: Receiver<(Resource, News)>,
+        mut hints: Receiver<Hint>,
+        mut rung: Receiver<Hint>,
+        stop: impl Future<Output = ()>,
+    ) {
+        tokio::pin!(stop);
+        let mut hinting = true;
+        loop {
+            self.start_passes();
+            let now = self.clock.now();
+            let wait = match self.queue.wake(now) {
+                Some(wake) if wake <= now => IDLE,
+                Some(wake) => wake.duration_since(now).try_into().unwrap_or(IDLE),
+                None => IDLE,
+            };
+            tokio::select! {
+                () = &mut stop => break,
+                Some((resource, news)) = news.recv() => self.hear(&resource, news),
+                Some(hint) = rung.recv() => self.take(&hint),
+                hint = hints.recv(), if hinting => match hint {
+                    Some(hint) => self.take(&hint),
+                    None => hinting = false,
+                },
+                Some(done) = self.passes.join_next_with_id(), if !self.passes.is_empty() => self.finish(done),
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        self.shared.seen().watches.values().for_each(AbortHandle::abort);
+        let farewell = async { while self.passes.join_next().await.is_some() {} };
+        if tokio::time::timeout(FAREWELL, farewell).await.is_err() {
+            tracing::warn!("syncs were still under way and are abandoned; the next start continues from what is");
+        }
+    }
+
+    fn take(&mut self, hint: &Hint) {
+        let places: Vec<Place> = match hint {
+            Hint::Source(place) => vec![place.clone()],
+            Hint::Repository(url) => {
+                let given = self.settings.given.iter().filter(|given| given.spec.url == *url);
+                let given = given.map(|given| Place::new(&given.namespace, &given.name));
+                let seen = self.shared.seen();
+                let named = |source: &&Value| source.str_at(&["spec", "url"]) == Some(url);
+                given.chain(seen.cache.all(&git_sources()).filter(named).map(place_of)).collect()
+            }
+        };
+        for place in places {
+            self.queue.add(&key(&place));
+            self.hinted.insert(place);
+        }
+    }
+
+    /// Takes in what a watch delivered: the fence is lowered, and who is concerned is queued.
+    fn hear(&mut self, resource: &Resource, news: News) {
+        let list = match &news {
+            News::List(_, version) => Some(*version),
+            News::Object(_) | News::Gone(_) => None,
+        };
+        let shared = self.shared.clone();
+        let mut seen = shared.seen();
+        let changes = seen.cache.take(resource, news);
+        let mut free = Vec::new();
+        for change in &changes {
+            let object = ObjectKey { resource: resource.clone(), place: change.place.clone() };
+            free.extend(match &change.after {
+                Some(after) => {
+                    let uid = after.str_at(&["metadata", "uid"]).unwrap_or_default();
+                    let leaving = after.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
+                    self.fence.saw(&object, uid, change.version, leaving)
+                }
+                None => self.fence.saw_gone(&object, change.version),
+            });
+        }
+        if let Some(version) = list {
+            let cache = &seen.cache;
+            free.extend(self.fence.saw_list(resource, version, |place| cache.get(resource, place).is_some()));
+            self.all(&seen.cache).iter().for_each(|place| self.queue.add(&key(place)));
+        }
+        if *resource == git_sources() {
+            for change in &changes {
+                match &change.after {
+                    Some(_) => self.queue.add(&key(&change.place)),
+                    None => {
+                        self.queue.forget(&key(&change.place));
+                        self.fence.forget(&key(&change.place));
+                        self.states.remove(&change.place);
+                    }
+                }
+                // Whoever depends on it may go on.
+                self.all(&seen.cache).iter().for_each(|place| self.queue.add(&key(place)));
+            }
+        } else {
+            let marks: HashMap<_, _> =
+                self.all(&seen.cache).into_iter().map(|place| (mark(&place.namespace, &place.name), place)).collect();
+            for change in &changes {
+                let object = change.after.as_ref().or(change.before.as_ref());
+                let of = object.and_then(|object| object.str_at(&["metadata", "labels", label::SOURCE]));
+                if let Some(place) = of.and_then(|of| marks.get(of)) {
+                    self.queue.add(&key(place));
+                }
+            }
+        }
+        for key in free {
+            self.queue.add(&key);
+        }
+    }
+
+    /// Every source there is.
+    fn all(&self, cache: &Cache) -> Vec<Place> {
+        let given = self.settings.given.iter().map(|given| Place::new(&given.namespace, &given.name));
+        given.chain(cache.all(&git_sources()).map(place_of)).collect()
+    }
+
+    fn start_passes(&mut self) {
+        while self.passes.len() < WORKERS {
+            let now = self.clock.now();
+            let Some(key) = self.queue.next(now) else { return };
+            // Never decide on less than was written; what is seen brings the key back.
+            if self.fence.behind(&key).is_some() {
+                self.queue.done(&key, Outcome::Settled(None), now);
+                continue;
+            }
+            let Some(subject) = self.subject(&key.place) else {
+                self.queue.done(&key, Outcome::Settled(None), now);
+                continue;
+            };
+            let state = self.states.remove(&key.place).unwrap_or_default();
+            let hinted = self.hinted.remove(&key.place);
+            let (shared, settings, api) = (self.shared.clone(), self.settings.clone(), self.api.clone());
+            let handle = self.passes.spawn(pass::pass(shared, settings, api, subject, state, hinted));
+            self.under_way.insert(handle.id(), key);
+        }
+    }
+
+    fn subject(&self, place: &Place) -> Option<Subject> {
+        let given = |given: &&Given| *place == Place::new(&given.namespace, &given.name);
+        if let Some(given) = self.settings.given.iter().find(given) {
+            return Some(Subject::given(given));
+        }
+        let seen = self.shared.seen();
+        let object = seen.cache.get(&git_sources(), place)?;
+        let others = seen.cache.list(&git_sources(), &place.namespace);
+        Some(Subject::object(object, others))
+    }
+
+    fn finish(&mut self, done: Result<(TaskId, Done), JoinError>) {
+        let now = self.clock.now();
+        let (id, done) = match done {
+            Ok((id, done)) => (id, Some(done)),
+            Err(error) => {
+                tracing::error!(%error, "a sync did not end; trying again");
+                (error.id(), None)
+            }
+        };
+        let Some(key) = self.under_way.remove(&id) else { return };
+        let Some(Done { state, written, outcome }) = done else {
+            return self.queue.done(&key, Outcome::Failed(None), now);
+        };
+        self.states.insert(key.place.clone(), state);
+        let acted = !written.is_empty();
+        {
+            let seen = self.shared.clone();
+            let seen = seen.seen();
+            for write in written {
+                match write {
+                    Written::Version(object, version) => {
+                        let known = seen.cache.get(&object.resource, &object.place).map_or(0, version_of);
+                        if known < version && seen.watches.contains_key(&object.resource) {
+                            self.fence.wrote(&key, &object, version);
+                        }
+                    }
+                    Written::Deleted(object, uid, version) => {
+                        let known = seen.cache.get(&object.resource, &object.place);
+                        let is_there = known.is_some_and(|known| known.str_at(&["metadata", "uid"]) == Some(&uid));
+                        if is_there && known.map_or(0, version_of) <= version {
+                            self.fence.deleted(&key, &object, &uid, version);
+                        }
+                    }
+                }
+            }
+        }
+        let settled = matches!(outcome, Outcome::Settled(_));
+        self.queue.done(&key, outcome, now);
+        // What was written is looked at again, as soon as it is seen.
+        if acted && settled {
+            self.queue.add(&key);
+        }
+    }
+}
+
+/// A moment after another.
+fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
+    now.saturating_add(by).unwrap_or(Timestamp::MAX)
+}

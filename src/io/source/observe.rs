@@ -1,0 +1,190 @@
+//! What is in the cluster of what a source wants and has: from the watches where they reach, read one by one elsewhere.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::{Shared, pass::State};
+use crate::{
+    api::{GitSourceStatus, constants::label},
+    engine::{
+        cache::version_of,
+        key::{ObjectKey, Place, Resource},
+    },
+    io::api::{Api, Error, Force, Run},
+    kubernetes::{
+        apply::Managers,
+        facts,
+        object::Object,
+        value::{Text, Value},
+    },
+    sync::{id::Id, set::Set, view},
+};
+
+/// How many objects are read at once.
+const AT_ONCE: usize = 32;
+
+/// What is in the cluster, or that not everything is known yet.
+pub enum Observed {
+    /// A watch has only begun; its list brings the source back.
+    Later,
+    /// All there is to know.
+    Live(BTreeMap<Id, Arc<Object>>),
+}
+
+/// Where an object is served.
+pub fn resource_of(state: &State, set: &Set, id: &Id, version: &str) -> Option<Resource> {
+    let desired = set.objects.iter().find(|desired| desired.id == *id).map(|desired| desired.sort.clone());
+    let api_version = if id.group.is_empty() { version.to_owned() } else { format!("{}/{version}", id.group) };
+    let known = || state.sorts.get(&(api_version.as_str().into(), id.kind.clone())).cloned().flatten();
+    if let Some(sort) = desired.or_else(known) {
+        return Some(Resource::new(&sort.group, &sort.version, &sort.plural));
+    }
+    let kind = facts::kind(&id.group, version, &id.kind)?;
+    Some(Resource::new(&kind.group, &kind.version, &kind.plural))
+}
+
+/// Secrets are never followed.
+fn is_followed(resource: &Resource) -> bool {
+    *resource != Resource::new("", "v1", "secrets")
+}
+
+/// Looks at every object that git wants or the inventory has.
+pub async fn observe(
+    shared: &Shared,
+    api: &Api,
+    state: &mut State,
+    status: &GitSourceStatus,
+    sets: &[&Set],
+) -> Result<Observed, Error> {
+    let mut wanted: BTreeMap<Id, Resource> = BTreeMap::new();
+    for set in sets {
+        for desired in set.objects.iter().filter(|desired| desired.sort.served) {
+            let sort = &desired.sort;
+            wanted.insert(desired.id.clone(), Resource::new(&sort.group, &sort.version, &sort.plural));
+        }
+    }
+    for entry in &status.inventory {
+        let id = Id::of_entry(entry);
+        if !wanted.contains_key(&id)
+            && let Some(resource) = sets.first().and_then(|set| resource_of(state, set, &id, &entry.version))
+        {
+            wanted.insert(id, resource);
+        }
+    }
+    let resources: BTreeSet<&Resource> = wanted.values().filter(|resource| is_followed(resource)).collect();
+    let known: Vec<bool> = resources.into_iter().map(|resource| shared.follow(resource, None, label::SOURCE)).collect();
+    if known.contains(&false) {
+        return Ok(Observed::Later);
+    }
+    let (mut live, mut unknown) = (BTreeMap::new(), Vec::new());
+    {
+        let seen = shared.seen();
+        for (id, resource) in &wanted {
+            let place = Place { namespace: id.namespace.clone(), name: id.name.clone() };
+            match seen.cache.get(resource, &place) {
+                Some(object) => {
+                    live.insert(id.clone(), state.object(id, resource, object));
+                }
+                None => unknown.push((id.clone(), ObjectKey { resource: resource.clone(), place })),
+            }
+        }
+    }
+    let reads = unknown.into_iter().map(|(id, key)| async move {
+        match api.object(&key.resource, &key.place).await {
+            Ok(object) => Ok(Some((id, key.resource, object))),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    });
+    let read: Vec<Option<(Id, Resource, Value)>> = stream::iter(reads).buffer_unordered(AT_ONCE).try_collect().await?;
+    for (id, resource, object) in read.into_iter().flatten() {
+        let object = state.object(&id, &resource, &object);
+        live.insert(id, object);
+    }
+    Ok(Observed::Live(live))
+}
+
+impl State {
+    /// An object with its owners apart; decoded once for each version.
+    pub(super) fn object(&mut self, id: &Id, resource: &Resource, value: &Value) -> Arc<Object> {
+        let version = version_of(value);
+        if let Some((known, object)) = self.objects.get(id)
+            && *known == version
+            && object.value.str_at(&["metadata", "uid"]) == value.str_at(&["metadata", "uid"])
+        {
+            return object.clone();
+        }
+        let mut value = value.clone();
+        // The items of a list do not say what they are.
+        if value.get("kind").is_none() {
+            let root = if resource.group.is_empty() { String::new() } else { format!("{}/", resource.group) };
+            value.set_at(&["apiVersion"], format!("{root}{}", resource.version));
+            value.set_at(&["kind"], &id.kind);
+        }
+        let owners = value.remove_at(&["metadata", "managedFields"]).unwrap_or_default();
+        let object = Arc::new(Object { value, managers: Arc::new(Managers::parse(&owners).unwrap_or_default()) });
+        self.objects.insert(id.clone(), (version, object.clone()));
+        object
+    }
+}
+
+/// The ReplicaSets of these namespaces.
+pub async fn sets(api: &Api, namespaces: &BTreeSet<Text>) -> Result<Vec<Value>, Error> {
+    let mut found = Vec::new();
+    for namespace in namespaces {
+        let list = api.get(&Resource::new("apps", "v1", "replicasets").path(Some(namespace))).await?;
+        found.extend(list.list_at(&["items"]).iter().map(|item| {
+            let mut item = item.clone();
+            item.remove_at(&["metadata", "managedFields"]);
+            item
+        }));
+    }
+    Ok(found)
+}
+
+/// Asks the server what applying would change, for objects whose schema is not known here.
+pub async fn ask(
+    api: &Api,
+    state: &mut State,
+    view: &view::View,
+    set: &Set,
+    commit: &crate::api::GitRevision,
+) -> Result<bool, Error> {
+    use crate::sync::compare::{Conflict, Difference};
+    let mut asked = false;
+    for pair in view.pairs(set, commit) {
+        let (Some(live), Some(Difference::Unknown)) = (pair.live, &pair.difference) else { continue };
+        let sort = &pair.desired.sort;
+        let resource = Resource::new(&sort.group, &sort.version, &sort.plural);
+        let place = Place { namespace: pair.desired.id.namespace.clone(), name: pair.desired.id.name.clone() };
+        let difference = match api.apply(&resource, &place, &pair.patch, Force::Left, Run::Dry).await {
+            Ok(mut after) => {
+                after.remove_at(&["metadata", "managedFields"]);
+                // A dry run has a version of its own, and owners are of no concern where values are alike.
+                let mut before = live.value.clone();
+                for value in [&mut after, &mut before] {
+                    value.remove_at(&["metadata", "resourceVersion"]);
+                    value.remove_at(&["metadata", "generation"]);
+                }
+                if after == before { Difference::Same } else { Difference::Fields(vec![".".to_owned()]) }
+            }
+            Err(Error::Refused { code: 409, causes, .. }) if !causes.is_empty() => {
+                let conflict = |(message, field): (String, String)| {
+                    let manager = message.split('"').nth(1).unwrap_or_default().to_owned();
+                    Conflict { manager, applies: !message.contains(" using "), field }
+                };
+                Difference::Conflict(causes.into_iter().map(conflict).collect())
+            }
+            Err(error) if error.is_refusal() => Difference::Malformed(error.words().to_owned()),
+            Err(error) => return Err(error),
+        };
+        let answer = view::Answer { digest: view::digest_of(&pair.patch), version: live.version(), difference };
+        state.answers.insert(pair.desired.id.clone(), answer);
+        asked = true;
+    }
+    Ok(asked)
+}

@@ -1,0 +1,418 @@
+//! One pass about a source: fetch, observe, decide, record, act, tell.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Settings, Shared, Told, fetch,
+    keep::{self, Kept, Subject},
+    observe::{self, Observed},
+    tell::{Teller, Telling},
+};
+use crate::{
+    api::{GitRevision, GitSourceStatus},
+    engine::{
+        cache::version_of,
+        key::{ObjectKey, Place},
+        queue::Outcome,
+    },
+    io::{
+        api::{Api, Error, Force, Run},
+        git::{self, Store},
+        pass::Written,
+        webhook,
+    },
+    kubernetes::{object::Object, value::Text},
+    model::{git_source::GitSource, remote::Remote, secret::Secret},
+    sync::{
+        self, Action, Report, Verdict, View, Write, check,
+        compare::Difference,
+        decide,
+        id::{Id, Sorts},
+        prune::{self, Stale},
+        set::Set,
+        view::{Answer, Commit, Fetched, Refusal, digest_of},
+    },
+    value,
+};
+
+/// What is remembered of a source between passes, and found again after a restart.
+#[derive(Default)]
+pub struct State {
+    /// The repository, by its URL.
+    pub(super) store: Option<(String, Store)>,
+    /// When it was last looked at.
+    pub(super) polled: Option<Timestamp>,
+    /// What its reference was at.
+    pub(super) head: Option<git::Fetched>,
+    /// Why it could not be looked at last time.
+    pub(super) failed: Option<String>,
+    /// The commit that is carried out, as it was read.
+    pub(super) followed: Option<Box<Commit>>,
+    /// The generation of the specification that it was read for.
+    pub(super) generation: i64,
+    /// What the last promoted commit wanted.
+    pub(super) promoted: Option<(GitRevision, Set)>,
+    /// The kinds that are known.
+    pub(super) sorts: Sorts,
+    /// The status of a source without an object.
+    pub(super) status: Option<GitSourceStatus>,
+    /// What the server refused, and when.
+    pub(super) refused: BTreeMap<Id, (Timestamp, Refusal)>,
+    /// What the server's dry runs said.
+    pub(super) answers: BTreeMap<Id, Answer>,
+    /// Objects as they were decoded.
+    pub(super) objects: HashMap<Id, (u64, Arc<Object>)>,
+    /// Who is told of commits, for this generation of the specification.
+    pub(super) teller: Option<(i64, Teller)>,
+    /// What was last written to an object, how often in a row, and since when.
+    writes: HashMap<Id, (Text, u32, Timestamp)>,
+    /// What commits were last told.
+    told: HashMap<Text, Report>,
+}
+
+impl State {
+    /// When the repository is to be looked at again.
+    pub(super) fn poll_at(&self, spec: &GitSource) -> Option<Timestamp> {
+        self.polled.map(|polled| fetch::next_poll(polled, spec.interval, &spec.url))
+    }
+}
+
+/// How often the same may be written to an object within [`RIVALRY`].
+const MOST_WRITES: u32 = 8;
+/// How long writes count.
+const RIVALRY: SignedDuration = SignedDuration::from_secs(60);
+
+/// A pass that has ended.
+pub struct Done {
+    pub(super) state: Box<State>,
+    pub(super) written: Vec<Written>,
+    pub(super) outcome: Outcome,
+}
+
+/// One pass.
+pub async fn pass(
+    shared: Arc<Shared>,
+    settings: Arc<Settings>,
+    api: Api,
+    subject: Subject,
+    mut state: Box<State>,
+    hinted: bool,
+) -> Done {
+    let mut written = Vec::new();
+    let outcome = Pass { shared: &shared, settings: &settings, api: &api, subject: &subject }
+        .go(&mut state, hinted, &mut written)
+        .await;
+    let outcome = match outcome {
+        Ok(wake) => Outcome::Settled(wake),
+        Err(error) => {
+            if error.code() == Some(409) {
+                tracing::debug!(source = %subject.place, %error, "the world moved on");
+            } else {
+                tracing::warn!(source = %subject.place, %error, "a sync failed; trying again");
+            }
+            let after = error.after().and_then(|after| SignedDuration::try_from(after).ok());
+            Outcome::Failed(after.map(|after| super::later(settings.clock.now(), after)))
+        }
+    };
+    Done { state, written, outcome }
+}
+
+struct Pass<'p> {
+    shared: &'p Shared,
+    settings: &'p Settings,
+    api: &'p Api,
+    subject: &'p Subject,
+}
+
+impl Pass<'_> {
+    async fn go(
+        &self,
+        state: &mut State,
+        hinted: bool,
+        written: &mut Vec<Written>,
+    ) -> Result<Option<Timestamp>, Error> {
+        let subject = self.subject;
+        let status = self.status(state).await?;
+        let fetched = match &subject.spec {
+            Ok(spec) if !spec.suspend => {
+                fetch::fetch(state, subject, spec, &status, self.settings, self.shared, hinted).await
+            }
+            Ok(_) | Err(_) => Fetched::Nothing,
+        };
+        let Some(view) = self.view(state, status, fetched).await? else { return Ok(None) };
+        let verdict = decide(&view);
+        let broken = check(&view, &verdict);
+        let reasons: Vec<String> = verdict.reasons.iter().map(ToString::to_string).collect();
+        tracing::info!(source = %subject.place, actions = verdict.actions.len(), reasons = reasons.join("; "), "decided");
+        if !broken.is_empty() {
+            let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
+            tracing::error!(source = %subject.place, rules = words.join("; "), "refused to do what would break a rule");
+            return Ok(self.poll(state));
+        }
+        // Overtaken commits are told before their last trace is recorded away.
+        self.tell(state, &verdict).await;
+        written.extend(keep::record(self.api, subject, &view.status, &verdict.status).await?);
+        if matches!(subject.kept, Kept::ConfigMap) {
+            state.status = Some(verdict.status.clone());
+        }
+        self.act(state, &view, &verdict, written).await?;
+        Ok([verdict.wake, self.poll(state)].into_iter().flatten().min())
+    }
+
+    fn poll(&self, state: &State) -> Option<Timestamp> {
+        let spec = self.subject.spec.as_ref().ok().filter(|spec| !spec.suspend)?;
+        state.poll_at(spec)
+    }
+
+    async fn status(&self, state: &mut State) -> Result<GitSourceStatus, Error> {
+        match &self.subject.kept {
+            Kept::Object(status, _) => Ok(GitSourceStatus::clone(status)),
+            Kept::ConfigMap => match &state.status {
+                Some(status) => Ok(status.clone()),
+                None => {
+                    let status = keep::load(self.api, &self.subject.place).await?;
+                    state.status = Some(status.clone());
+                    Ok(status)
+                }
+            },
+        }
+    }
+
+    /// Everything that a decision may know; `None` if something is not known yet and will bring us back.
+    async fn view(&self, state: &mut State, status: GitSourceStatus, fetched: Fetched) -> Result<Option<View>, Error> {
+        let subject = self.subject;
+        let now = self.settings.clock.now();
+        let interval = subject.spec.as_ref().map(|spec| spec.interval).unwrap_or_default();
+        state.refused.retain(|_, (at, _)| now.duration_since(*at) < interval);
+        let mut view = View {
+            now,
+            namespace: subject.place.namespace.clone(),
+            name: subject.place.name.clone(),
+            generation: subject.generation,
+            spec: subject.spec.clone(),
+            status,
+            request: subject.request.clone(),
+            fetched,
+            live: BTreeMap::new(),
+            sets: Vec::new(),
+            waits_for: subject.waits_for.clone(),
+            refused: state.refused.iter().map(|(id, (_, refusal))| (id.clone(), refusal.clone())).collect(),
+            answers: BTreeMap::new(),
+        };
+        let Fetched::Commit(commit) = view.fetched.clone() else { return Ok(Some(view)) };
+        let mut sets = vec![&commit.set];
+        sets.extend(commit.promoted.as_ref().map(|(_, set)| set));
+        match observe::observe(self.shared, self.api, state, &view.status, &sets).await? {
+            Observed::Later => return Ok(None),
+            Observed::Live(live) => view.live = live,
+        }
+        view.answers = state.answers.clone();
+        for (set, revision) in [(&commit.set, &commit.revision)] {
+            if observe::ask(self.api, state, &view, set, revision).await? {
+                view.answers = state.answers.clone();
+            }
+        }
+        let namespaces = prune::namespaces(&view, &commit.set);
+        if !namespaces.is_empty() {
+            view.sets = observe::sets(self.api, &namespaces).await?;
+        }
+        Ok(Some(view))
+    }
+
+    /// Finds out who is told, and opens the door for webhooks, once for each specification.
+    async fn meet_teller(&self, state: &mut State) {
+        let (subject, shared) = (self.subject, self.shared);
+        let (Ok(spec), Some((_, store))) = (&subject.spec, &state.store) else { return };
+        if state.teller.as_ref().is_some_and(|(generation, _)| *generation == subject.generation) {
+            return;
+        }
+        let telling = Telling {
+            place: subject.place.clone(),
+            spec: spec.clone(),
+            store: store.clone(),
+            remote: Remote::parse(&spec.url).ok().filter(|_| subject.folder.is_none()),
+            network: self.settings.network.clone(),
+            secrets: shared.secrets.clone(),
+            clock: self.settings.clock,
+        };
+        state.teller = Some((subject.generation, Teller::of(telling).await));
+        let Some(hooks) = &self.settings.hooks else { return };
+        let door =
+            webhook::Source { namespace: subject.place.namespace.to_string(), name: subject.place.name.to_string() };
+        let Some(name) = &spec.webhook else { return hooks.close(&door) };
+        match shared.secrets.read(&subject.place.namespace, name).await {
+            Ok(data) => {
+                let token = data.get("token").map(|bytes| String::from_utf8_lossy(bytes).trim_end().to_owned());
+                hooks.open(door, Secret::new(token.unwrap_or_default()));
+            }
+            Err(why) => {
+                tracing::warn!(source = %subject.place, why, "webhooks are not heard");
+                hooks.close(&door);
+            }
+        }
+    }
+
+    /// Tells commits what is new to them. Whoever cannot be told never holds anything up.
+    async fn tell(&self, state: &mut State, verdict: &Verdict) {
+        self.meet_teller(state).await;
+        for report in &verdict.reports {
+            if state.told.get(&report.commit) == Some(report) {
+                continue;
+            }
+            state.told.insert(report.commit.clone(), report.clone());
+            tracing::info!(
+                source = %self.subject.place, commit = %report.commit, state = report.state.as_str(), words = report.words,
+                "told"
+            );
+            if let (Some((_, teller)), Ok(spec)) = (&state.teller, &self.subject.spec) {
+                teller.tell(&self.subject.place, spec, report, self.settings.clock).await;
+            }
+            if let Some(told) = &self.shared.told {
+                let _ = told.send(Told { source: self.subject.place.clone(), report: report.clone() }).await;
+            }
+        }
+    }
+
+    async fn act(
+        &self,
+        state: &mut State,
+        view: &View,
+        verdict: &Verdict,
+        written: &mut Vec<Written>,
+    ) -> Result<(), Error> {
+        let spec = view.spec.as_ref().ok();
+        let account = spec.map(|spec| spec.service_account.as_str()).filter(|account| !account.is_empty());
+        // Writes are the source's own, with its own rights.
+        let api = match account {
+            Some(account) => {
+                self.api.acting_as(format!("system:serviceaccount:{}:{account}", self.subject.place.namespace))
+            }
+            None => self.api.clone(),
+        };
+        for action in &verdict.actions {
+            match action {
+                Action::Apply(write) => self.apply(&api, state, view, write, written).await?,
+                Action::Prune(stale) => self.prune(&api, state, view, stale, written).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        api: &Api,
+        state: &mut State,
+        view: &View,
+        write: &Write,
+        written: &mut Vec<Written>,
+    ) -> Result<(), Error> {
+        let Some(key) = self.key(state, view, &write.id, version_in(write)) else { return Ok(()) };
+        let mut patch = write.patch.clone();
+        if let Some(version) = write.version {
+            // Whoever wrote since then was not seen by this decision.
+            patch.set_at(&["metadata", "resourceVersion"], version.to_string());
+        }
+        let force = if write.force { Force::Taken } else { Force::Left };
+        match api.apply(&key.resource, &key.place, &patch, force, Run::Wet).await {
+            Ok(object) => {
+                state.refused.remove(&write.id);
+                let (digest, version) = (digest_of(&write.patch), version_of(&object));
+                if write.version == Some(version) {
+                    // Nothing changed, whatever was expected: it is not asked for again.
+                    let answer = Answer { digest, version, difference: Difference::Same };
+                    state.answers.insert(write.id.clone(), answer);
+                } else {
+                    self.count(state, &write.id, digest);
+                }
+                written.push(Written::Version(key, version));
+                if write.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+                    // Its kind may be served now: the commit is read again.
+                    super::super::kinds::forget(&mut state.sorts);
+                    state.followed = None;
+                }
+                Ok(())
+            }
+            Err(error) if error.is_refusal() => {
+                let message = explained(&write.id, &error);
+                let version = Some(write.version.unwrap_or_default());
+                let refusal = Refusal { digest: digest_of(&write.patch), version, message };
+                state.refused.insert(write.id.clone(), (self.settings.clock.now(), refusal));
+                // The others are not to suffer; the next look tells.
+                written.push(Written::Version(key, 0));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Counts how often the same was written: whoever takes it back each time is named instead of fought.
+    fn count(&self, state: &mut State, id: &Id, digest: Text) {
+        let now = self.settings.clock.now();
+        let entry = state.writes.entry(id.clone()).or_insert_with(|| (digest.clone(), 0, now));
+        if entry.0 != digest || now.duration_since(entry.2) > RIVALRY {
+            *entry = (digest.clone(), 0, now);
+        }
+        entry.1 += 1;
+        if entry.1 >= MOST_WRITES {
+            let message = format!(
+                "somebody changes it back each time: it was written {MOST_WRITES} times within {RIVALRY:#}; \
+                 see its managedFields for who that is"
+            );
+            state.refused.insert(id.clone(), (now, Refusal { digest, version: None, message }));
+        }
+    }
+
+    async fn prune(
+        &self,
+        api: &Api,
+        state: &mut State,
+        view: &View,
+        stale: &Stale,
+        written: &mut Vec<Written>,
+    ) -> Result<(), Error> {
+        let Some(key) = self.key(state, view, &stale.id, stale.version.clone()) else { return Ok(()) };
+        let version = view.live.get(&stale.id).map_or(0, |live| live.version());
+        let options = value!({"preconditions": {"uid": stale.uid.as_str()}, "propagationPolicy": "Background"});
+        match api.delete(&key.resource, &key.place, &options).await {
+            Ok(_) => {
+                written.push(Written::Deleted(key, stale.uid.clone(), version));
+                Ok(())
+            }
+            Err(error) if error.code() == Some(404) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn key(&self, state: &State, view: &View, id: &Id, version: Text) -> Option<ObjectKey> {
+        let Fetched::Commit(commit) = &view.fetched else { return None };
+        let resource = observe::resource_of(state, &commit.set, id, &version)?;
+        Some(ObjectKey { resource, place: Place { namespace: id.namespace.clone(), name: id.name.clone() } })
+    }
+}
+
+fn version_in(write: &Write) -> Text {
+    let api_version = write.patch.str_at(&["apiVersion"]).unwrap_or_default();
+    api_version.rsplit('/').next().unwrap_or_default().into()
+}
+
+/// What the server said, with what to do about it. Of a Secret only that it did: its words may hold values.
+fn explained(id: &Id, error: &Error) -> String {
+    let code = error.code().unwrap_or_default();
+    let message = error.words();
+    let told = if id.is("", "Secret") { "the server refused it".to_owned() } else { sync::id::cut(message, 400) };
+    let advice = if message.contains("immutable") {
+        "; this field cannot change: give the object another name, or delete it so that it is made anew"
+    } else if code == 403 {
+        "; give the source's ServiceAccount the right to do that"
+    } else if code == 404 && message.contains("namespaces") {
+        "; create the namespace, or put it into git"
+    } else {
+        ""
+    };
+    format!("{told} ({code}){advice}")
+}

@@ -1,0 +1,172 @@
+//! GitSources as objects: what people write, what they read, and how sources depend on each other.
+
+use tidegate::{kubernetes::value::Value, sync::State, value};
+
+use crate::scene::{Scene, map, web};
+
+fn source(name: &str, path: &str) -> Value {
+    value!({"apiVersion": "tidegate.dev/v1alpha1", "kind": "GitSource", "metadata": {"name": name},
+        "spec": {"url": "https://git.example/shop.git", "path": path, "serviceAccountName": "deployer"}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_git_source_says_where_it_is_as_kstatus_reads_it() {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("deploy/web.yaml", &web("web:1"))]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    scene.pass(1).await;
+    let shop = scene.git_source("shop");
+    let ready = &shop.list_at(&["status", "conditions"])[0];
+    assert_eq!((ready.str_at(&["type"]), ready.str_at(&["status"])), (Some("Ready"), Some("True")));
+    assert_eq!(shop.str_at(&["status", "rolledOut", "commit"]), Some(first.as_str()));
+    assert_eq!(shop.str_at(&["status", "seen", "subject"]), Some("commit 1"));
+    assert_eq!(shop.list_at(&["status", "inventory"]).len(), 3);
+    assert_eq!(shop.int_at(&["status", "observedGeneration"]), Some(1));
+    let second = scene.repository.commit(&[("deploy/web.yaml", &web("web:2"))]);
+    scene.until(&second, State::Pending).await;
+    scene.pass(5).await;
+    let shop = scene.git_source("shop");
+    let words: Vec<_> = shop
+        .list_at(&["status", "conditions"])
+        .iter()
+        .map(|c| (c.str_at(&["type"]).unwrap(), c.str_at(&["status"]).unwrap()))
+        .collect();
+    assert_eq!(words, [("Ready", "Unknown"), ("Reconciling", "True")]);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_waits_for_the_one_it_depends_on() {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("base/web.yaml", &web("web:slow-20")), ("app/a.yaml", &map("a", "x"))]);
+    let mut app = source("app", "app");
+    app.set_at(&["spec", "dependsOn"], value!([{"name": "base"}]));
+    scene.source(app);
+    scene.pass(5).await;
+    assert!(scene.get("", "configmaps", "a").is_none());
+    assert_eq!(scene.last(&first).unwrap().words, "waits until the source base has rolled out");
+    scene.source(source("base", "base"));
+    scene.pass(10).await;
+    assert!(scene.get("", "configmaps", "a").is_none(), "its pods are not ready yet");
+    scene.pass(60).await;
+    assert!(scene.get("", "configmaps", "a").is_some());
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspended_source_changes_nothing_until_it_is_resumed() {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    scene.patch("tidegate.dev", "v1alpha1", "gitsources", "", "shop", value!({"spec": {"suspend": true}})).unwrap();
+    scene.pass(5).await;
+    let second = scene.repository.commit(&[("deploy/a.yaml", &map("a", "z"))]);
+    scene.pass(300).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("x"));
+    assert!(scene.last(&second).is_none());
+    assert_eq!(scene.git_source("shop").list_at(&["status", "conditions"])[0].str_at(&["reason"]), Some("Suspended"));
+    scene.patch("tidegate.dev", "v1alpha1", "gitsources", "", "shop", value!({"spec": {"suspend": null}})).unwrap();
+    scene.until(&second, State::Success).await;
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_to_sync_is_acted_upon_at_once_and_noted() {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    let second = scene.repository.commit(&[("deploy/a.yaml", &map("a", "z"))]);
+    let request = value!({"metadata": {"annotations": {"tidegate.dev/sync-requested": "now"}}});
+    scene.patch("tidegate.dev", "v1alpha1", "gitsources", "", "shop", request).unwrap();
+    scene.until(&second, State::Success).await;
+    assert!(scene.elapsed() < 10, "no interval was waited for");
+    scene.pass(1).await;
+    assert_eq!(scene.git_source("shop").str_at(&["status", "lastSyncRequest"]), Some("now"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr11_what_is_not_allowed_refuses_the_whole_commit() {
+    let mut scene = Scene::objects();
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r}\nrules: []\n";
+    let elsewhere = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: kube-system}\n";
+    for (path, text, words) in [
+        (
+            "deploy/r.yaml",
+            role,
+            "deploy/r.yaml:2: Role.rbac.authorization.k8s.io grants rights, and the source does not name it; add Role.rbac.authorization.k8s.io to spec.allow.kinds",
+        ),
+        (
+            "deploy/r.yaml",
+            elsewhere,
+            "deploy/r.yaml:2: the source does not allow the namespace kube-system; add it to spec.allow.namespaces",
+        ),
+        (
+            "deploy/r.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n",
+            "deploy/r.yaml:2: Namespace does not live in a namespace, and the source does not name it; add Namespace to spec.allow.kinds",
+        ),
+    ] {
+        let commit = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x")), (path, text)]);
+        if scene.told.is_empty() {
+            scene.source(source("shop", "deploy"));
+        }
+        assert_eq!(scene.until(&commit, State::Error).await, words);
+        assert!(scene.get("", "configmaps", "a").is_none(), "nothing of it is applied");
+    }
+    let problems = scene.git_source("shop");
+    assert_eq!(problems.list_at(&["status", "problems"])[0].str_at(&["file"]), Some("deploy/r.yaml"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_sources_never_share_an_object() {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("one/a.yaml", &map("a", "one")), ("two/a.yaml", &map("a", "two"))]);
+    scene.source(source("one", "one"));
+    scene.until(&first, State::Success).await;
+    scene.source(source("two", "two"));
+    let words = scene.until(&first, State::Failure).await;
+    assert_eq!(
+        words,
+        "two/a.yaml:2: ConfigMap default/a belongs to the source default.one; remove it from one of the two"
+    );
+    scene.pass(120).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("one"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn l13_sources_go_on_where_they_were_after_a_restart() {
+    let mut scene = Scene::objects();
+    scene.repository.commit(&[("deploy/web.yaml", &web("web:1"))]);
+    scene.source(source("shop", "deploy"));
+    scene.pass(30).await;
+    let second = scene.repository.commit(&[("deploy/web.yaml", &web("web:2"))]);
+    scene.until(&second, State::Pending).await;
+    scene.pass(3).await;
+    scene.kill().await;
+    scene.start();
+    scene.until(&second, State::Success).await;
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repository_that_cannot_be_read_is_no_reason_to_stop_a_rollout() {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("deploy/web.yaml", &web("web:1"))]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    let second = scene.repository.commit(&[("deploy/web.yaml", &web("web:2"))]);
+    scene.until(&second, State::Pending).await;
+    scene.repository.lose();
+    scene.until(&second, State::Success).await;
+    scene.pass(120).await;
+    let message =
+        scene.git_source("shop").list_at(&["status", "conditions"])[0].str_at(&["message"]).unwrap().to_owned();
+    assert!(message.contains("the repository cannot be fetched"), "{message}");
+    scene.end().await;
+}

@@ -1,0 +1,401 @@
+//! Each rule of syncing, as a story.
+
+use tidegate::{
+    model::{
+        git_source::{Drift, OnAbort, OnNewCommit, Prune},
+        weight::Limit,
+    },
+    sync::State,
+    value,
+};
+
+use crate::scene::{Scene, map, spec, web};
+
+#[tokio::test(start_paused = true)]
+async fn s57_every_object_carries_the_commit_that_changed_it_and_its_path() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1")), ("deploy/a.yaml", &map("a", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    let second = scene.push(&[("deploy/a.yaml", &map("a", "z"))]).await;
+    scene.until(&second, State::Success).await;
+    let a = scene.get("", "configmaps", "a").unwrap();
+    assert_eq!(a.annotation("tidegate.dev/commit"), Some(second.as_str()));
+    assert_eq!(a.annotation("tidegate.dev/path"), Some("deploy/a.yaml"));
+    let rollout = scene.rollout("web");
+    assert_eq!(rollout.str_at(&["metadata", "annotations", "tidegate.dev/commit"]), Some(first.as_str()));
+    assert!(!rollout.at(&["spec", "template"]).unwrap().to_json().contains("tidegate.dev"));
+    // The Rollout's history shows the commit.
+    let sets = scene.list("apps", "replicasets");
+    assert_eq!(sets[0].str_at(&["metadata", "annotations", "tidegate.dev/commit"]), Some(first.as_str()));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s57_commits_that_come_together_are_told_apart() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/a.yaml", &map("a", "x")), ("deploy/b.yaml", &map("b", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    let second = scene.repository.commit(&[("deploy/a.yaml", &map("a", "z"))]);
+    let third = scene.push(&[("deploy/b.yaml", &map("b", "z"))]).await;
+    scene.until(&third, State::Success).await;
+    let commit =
+        |name: &str| scene.get("", "configmaps", name).unwrap().annotation("tidegate.dev/commit").unwrap().to_owned();
+    assert_eq!((commit("a"), commit("b")), (second, third));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s58_a_missing_path_and_an_empty_one_delete_nothing() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/a.yaml", &map("a", "x")), ("deploy/b.yaml", &map("b", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    let moved = scene.push(&[("deploy/a.yaml", ""), ("deploy/b.yaml", ""), ("other/a.yaml", &map("a", "x"))]).await;
+    let words = scene.until(&moved, State::Error).await;
+    assert!(words.contains("deploy"), "{words}");
+    let empty = scene.push(&[("deploy/readme.md", "nothing")]).await;
+    scene.until(&empty, State::Success).await;
+    scene.pass(60).await;
+    assert!(scene.get("", "configmaps", "a").is_some() && scene.get("", "configmaps", "b").is_some());
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s58_a_commit_that_would_delete_too_much_deletes_nothing() {
+    let mut scene = Scene::new();
+    let all: Vec<(String, String)> = (0..5).map(|n| (format!("deploy/{n}.yaml"), map(&format!("m{n}"), "x"))).collect();
+    let all: Vec<(&str, &str)> = all.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let first = scene.push(&all).await;
+    scene.until(&first, State::Success).await;
+    let gone: Vec<(&str, &str)> = all.iter().skip(1).map(|(path, _)| (*path, "")).collect();
+    let second = scene.push(&gone).await;
+    scene.until(&second, State::Success).await;
+    scene.pass(30).await;
+    let left = scene.list("", "configmaps");
+    let left = left.iter().filter(|map| map.str_at(&["metadata", "name"]).unwrap().starts_with('m')).count();
+    assert_eq!(left, 5);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s58_a_namesake_is_never_pruned() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/a.yaml", &map("a", "x")), ("deploy/b.yaml", &map("b", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    scene.kill().await;
+    scene.delete("", "v1", "configmaps", "b");
+    scene.create("", "v1", "configmaps", value!({"metadata": {"name": "b"}, "data": {"mine": "x"}})).unwrap();
+    let second = scene.repository.commit(&[("deploy/b.yaml", "")]);
+    scene.start();
+    scene.until(&second, State::Success).await;
+    scene.pass(30).await;
+    assert_eq!(scene.get("", "configmaps", "b").unwrap().value.str_at(&["data", "mine"]), Some("x"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s59_a_branch_that_moves_back_takes_the_cluster_back() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/a.yaml", &map("a", "old"))]).await;
+    scene.until(&first, State::Success).await;
+    let second = scene.push(&[("deploy/a.yaml", &map("a", "new"))]).await;
+    scene.until(&second, State::Success).await;
+    scene.repository.reset(&first);
+    scene.hint().await;
+    scene.pass(5).await;
+    let a = scene.get("", "configmaps", "a").unwrap();
+    assert_eq!(a.value.str_at(&["data", "k"]), Some("old"));
+    assert_eq!(scene.status().rolled_out.unwrap().commit, first);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s60_a_superseded_commit_never_succeeds() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;
+    scene.until(&first, State::Success).await;
+    let second = scene.push(&[("deploy/web.yaml", &web("web:2"))]).await;
+    scene.pass(5).await;
+    assert_eq!(scene.last(&second).unwrap().state, State::Pending);
+    let third = scene.push(&[("deploy/web.yaml", &web("web:3"))]).await;
+    let words = scene.until(&second, State::Superseded).await;
+    assert_eq!(words, format!("by commit {}", &third[..8]));
+    scene.until(&third, State::Success).await;
+    scene.pass(60).await;
+    assert_eq!(scene.last(&second).unwrap().state, State::Superseded);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_crashes_is_given_up_held_and_followed_by_a_fix() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;
+    scene.until(&first, State::Success).await;
+    let bad = scene.push(&[("deploy/web.yaml", &web("web:crash"))]).await;
+    let words = scene.until(&bad, State::Failure).await;
+    assert!(words.starts_with("web: aborted: "), "{words}");
+    assert!(words.contains(&format!("held since commit {}", &bad[..8])), "{words}");
+    let told = scene.told.len();
+    scene.pass(600).await;
+    assert_eq!(scene.told.len(), told, "no loop, no further word");
+    let rollout = scene.rollout("web");
+    assert_eq!(rollout.int_at(&["status", "availableReplicas"]), Some(4), "the stable version serves");
+    let fix = scene.push(&[("deploy/web.yaml", &web("web:2"))]).await;
+    scene.until(&fix, State::Success).await;
+    assert_eq!(scene.last(&bad).unwrap().state, State::Failure);
+    assert!(scene.status().held.is_empty());
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_version_is_not_pushed_in_again_after_an_undo() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;
+    scene.until(&first, State::Success).await;
+    let bad = scene.push(&[("deploy/web.yaml", &web("web:crash"))]).await;
+    scene.until(&bad, State::Failure).await;
+    let undo = value!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}}});
+    scene.patch("argoproj.io", "v1alpha1", "rollouts", "", "web", undo).unwrap();
+    scene.pass(120).await;
+    let image = scene.rollout("web").list_at(&["spec", "template", "spec", "containers"])[0]
+        .str_at(&["image"])
+        .map(str::to_owned);
+    assert_eq!(image.as_deref(), Some("web:1"));
+    assert_eq!(scene.last(&bad).unwrap().state, State::Failure);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restore_takes_the_configuration_back_with_the_pods() {
+    let mut source = spec();
+    source.on_abort = OnAbort::Restore;
+    let mut scene = Scene::with(source);
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1")), ("deploy/a.yaml", &map("a", "old"))]).await;
+    scene.until(&first, State::Success).await;
+    let bad = scene.push(&[("deploy/web.yaml", &web("web:crash")), ("deploy/a.yaml", &map("a", "new"))]).await;
+    let words = scene.until(&bad, State::Failure).await;
+    assert!(words.ends_with(&format!("back at commit {}", &first[..8])), "{words}");
+    scene.pass(60).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("old"));
+    assert_eq!(scene.rollout("web").str_at(&["status", "phase"]), Some("Healthy"));
+    assert_eq!(scene.last(&bad).unwrap().state, State::Failure);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_commit_waits_for_the_one_before_if_it_is_told_to() {
+    let mut source = spec();
+    source.on_new_commit = OnNewCommit::Wait;
+    let mut scene = Scene::with(source);
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;
+    scene.until(&first, State::Success).await;
+    let second = scene.push(&[("deploy/web.yaml", &web("web:2"))]).await;
+    scene.pass(5).await;
+    let third = scene.push(&[("deploy/web.yaml", &web("web:3"))]).await;
+    scene.pass(2).await;
+    assert_eq!(scene.last(&third).unwrap().words, format!("waits for commit {} to end", &second[..8]));
+    scene.until(&second, State::Success).await;
+    scene.until(&third, State::Success).await;
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_change_is_put_right() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/a.yaml", &map("a", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    scene.patch("", "v1", "configmaps", "", "a", value!({"data": {"k": "hacked"}})).unwrap();
+    scene.pass(2).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("x"));
+    scene.delete("", "v1", "configmaps", "a");
+    scene.pass(2).await;
+    assert!(scene.get("", "configmaps", "a").is_some());
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_change_is_left_if_the_source_says_so() {
+    let mut source = spec();
+    source.drift = Drift::Leave;
+    let mut scene = Scene::with(source);
+    let first = scene.push(&[("deploy/a.yaml", &map("a", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    scene.patch("", "v1", "configmaps", "", "a", value!({"data": {"k": "mine"}})).unwrap();
+    scene.pass(120).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("mine"));
+    let second = scene.push(&[("deploy/a.yaml", &map("a", "z"))]).await;
+    scene.until(&second, State::Success).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("z"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s63_an_autoscaler_and_the_engine_are_left_in_peace() {
+    let mut scene = Scene::new();
+    let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  minReplicas: 1\n  maxReplicas: 9\n  \
+                  scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}\n";
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1")), ("deploy/hpa.yaml", scaler)]).await;
+    scene.until(&first, State::Success).await;
+    scene.patch("argoproj.io", "v1alpha1", "rollouts", "scale", "web", value!({"spec": {"replicas": 6}})).unwrap();
+    scene.pass(60).await;
+    assert_eq!(scene.rollout("web").int_at(&["spec", "replicas"]), Some(6));
+    let before = scene.cluster.with(|store| store.version());
+    let second = scene.push(&[("deploy/web.yaml", &web("web:2"))]).await;
+    scene.until(&second, State::Success).await;
+    assert_eq!(scene.rollout("web").int_at(&["spec", "replicas"]), Some(6), "git still says four");
+    let service = scene.get("", "services", "web").unwrap();
+    let hash = service.value.str_at(&["spec", "selector", "rollouts-pod-template-hash"]).map(str::to_owned);
+    assert_eq!(hash.as_deref(), scene.rollout("web").str_at(&["status", "stableRS"]));
+    let written = scene.written_since(before).into_iter().filter(|name| name == "services web").count();
+    assert!(written <= 1, "the engine leads it to another version, and nobody answers that: {written}");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s6_nothing_is_written_at_rest() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1")), ("deploy/a.yaml", &map("a", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    scene.pass(60).await;
+    let version = scene.cluster.with(|store| store.version());
+    let told = scene.told.len();
+    scene.pass(3600).await;
+    scene.hint().await;
+    scene.pass(60).await;
+    assert_eq!(scene.written_since(version), Vec::<String>::new());
+    assert_eq!(scene.told.len(), told);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn l13_a_commit_gets_its_last_word_across_a_restart() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;
+    scene.until(&first, State::Success).await;
+    let second = scene.push(&[("deploy/web.yaml", &web("web:2"))]).await;
+    scene.pass(5).await;
+    scene.kill().await;
+    scene.pass(5).await;
+    scene.start();
+    scene.until(&second, State::Success).await;
+    let third = scene.push(&[("deploy/web.yaml", &web("web:3"))]).await;
+    scene.pass(3).await;
+    scene.kill().await;
+    let fourth = scene.repository.commit(&[("deploy/web.yaml", &web("web:4"))]);
+    scene.start();
+    scene.until(&fourth, State::Success).await;
+    assert_eq!(scene.last(&third).unwrap().state, State::Superseded, "overtaken while nobody looked");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_canary_or_stable_template_refers_to_is_pruned_only_afterwards() {
+    let mut source = spec();
+    source.prune = Prune::UpTo(Limit::Percent(100));
+    let mut scene = Scene::with(source);
+    let with = |image: &str, config: &str| {
+        web(image).replace("name: main,", &format!("name: main, envFrom: [{{configMapRef: {{name: {config}}}}}],"))
+    };
+    let first = scene.push(&[("deploy/web.yaml", &with("web:1", "c1")), ("deploy/c1.yaml", &map("c1", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    let second = scene
+        .push(&[("deploy/web.yaml", &with("web:2", "c2")), ("deploy/c1.yaml", ""), ("deploy/c2.yaml", &map("c2", "x"))])
+        .await;
+    scene.pass(10).await;
+    assert!(scene.get("", "configmaps", "c1").is_some(), "stable pods still read it");
+    scene.until(&second, State::Success).await;
+    scene.pass(120).await;
+    assert!(scene.get("", "configmaps", "c1").is_none());
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn definitions_and_namespaces_come_before_what_needs_them() {
+    let mut scene = Scene::new();
+    let widget = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: 3}\n";
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.org}\nspec:\n  \
+                      group: example.org\n  scope: Namespaced\n  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}\n  versions:\n  - name: v1\n    \
+                      served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n";
+    let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: team}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n";
+    let first = scene.push(&[("deploy/a.yaml", widget), ("deploy/z.yaml", definition), ("deploy/b.yaml", other)]).await;
+    assert_eq!(scene.until(&first, State::Success).await, "rolled out: 4 objects");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_migration_runs_before_the_version_that_needs_it() {
+    let mut scene = Scene::new();
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {tidegate.dev/wave: '-1'}}\nspec:\n  template:\n    spec:\n      \
+               restartPolicy: Never\n      containers: [{name: main, image: 'x:1', command: [sh, -c, sleep 20]}]\n";
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1")), ("deploy/job.yaml", job)]).await;
+    scene.pass(10).await;
+    assert_eq!(scene.last(&first).unwrap().words, "wave 0 waits for Job default/migrate: is running");
+    assert!(scene.get("argoproj.io", "rollouts", "web").is_none());
+    scene.until(&first, State::Success).await;
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_immutable_field_is_explained_and_the_others_are_applied() {
+    let mut scene = Scene::new();
+    let deployment = |label: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: api}}\nspec:\n  selector: {{matchLabels: {{app: {label}}}}}\n  \
+                      template:\n    metadata: {{labels: {{app: {label}}}}}\n    spec: {{containers: [{{name: main, image: 'x:1'}}]}}\n"
+        )
+    };
+    let first = scene.push(&[("deploy/api.yaml", &deployment("api")), ("deploy/a.yaml", &map("a", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    let second = scene.push(&[("deploy/api.yaml", &deployment("other")), ("deploy/a.yaml", &map("a", "z"))]).await;
+    let words = scene.until(&second, State::Failure).await;
+    assert!(words.starts_with("deploy/api.yaml:2: Deployment default/api: "), "{words}");
+    assert!(words.contains("give the object another name"), "{words}");
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("z"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_finds_what_no_hint_told() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/a.yaml", &map("a", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    let second = scene.repository.commit(&[("deploy/a.yaml", &map("a", "z"))]);
+    scene.until(&second, State::Success).await;
+    assert!(scene.elapsed() <= 70, "an interval of a minute, and a tenth of it");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_is_synced_and_its_values_are_told_to_nobody() {
+    let mut scene = Scene::new();
+    let secret =
+        |text: &str| format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{password: {text}}}\n");
+    let first = scene.push(&[("deploy/s.yaml", &secret("hunter2"))]).await;
+    scene.until(&first, State::Success).await;
+    assert_eq!(scene.get("", "secrets", "s").unwrap().value.str_at(&["data", "password"]), Some("aHVudGVyMg=="));
+    scene.pass(120).await;
+    let version = scene.get("", "secrets", "s").unwrap().version();
+    let second = scene.push(&[("deploy/s.yaml", &secret("hunter3"))]).await;
+    scene.until(&second, State::Success).await;
+    assert_ne!(scene.get("", "secrets", "s").unwrap().version(), version);
+    assert!(!scene.told.iter().any(|report| report.words.contains("hunter")));
+    let status = scene.get("", "configmaps", "tidegate.shop").unwrap().value.to_json();
+    assert!(!status.contains("hunter") && !status.contains("aHVudGVy"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s7_whoever_changes_it_back_each_time_is_named_and_not_fought() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/a.yaml", &map("a", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    for round in 0..40 {
+        scene.patch("", "v1", "configmaps", "", "a", value!({"data": {"k": format!("mine {round}")}})).unwrap();
+        scene.pass(1).await;
+    }
+    let words = scene.last(&first).unwrap().words;
+    assert!(words.contains("somebody changes it back each time"), "{words}");
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("mine 39"));
+    scene.pass(180).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("x"), "once they stop");
+    scene.end().await;
+}
