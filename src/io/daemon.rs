@@ -41,7 +41,7 @@ use crate::{
         value::{Text, Value},
     },
     model::{hash, names},
-    rollout::{Event, Seen, Verdict, View, check, decide, diff, services, view},
+    rollout::{Event, Seen, Verdict, View, check, decide, diff, services, templates, view},
 };
 
 /// How the daemon is to work.
@@ -196,7 +196,7 @@ impl Daemon {
             Some(instance) => format!("{}={instance}", label::INSTANCE_ID),
             None => format!("!{}", label::INSTANCE_ID),
         };
-        let namespace = self.settings.namespace.clone();
+        let namespace = self.settings.namespace.clone().filter(|_| resource != resource::cluster_templates());
         let scope = Scope { resource: resource.clone(), namespace, selector, fields: String::new() };
         let handle = tokio::spawn(watch::follow(self.api.clone(), scope, self.sender.clone())).abort_handle();
         self.watches.insert(resource, handle);
@@ -207,7 +207,11 @@ impl Daemon {
         let now = self.settings.clock.now();
         let always = [resource::rollouts(), resource::sets(), resource::services()];
         let rollouts = self.cache.all(&resource::rollouts()).map(|rollout| api::read::<Rollout>(rollout).object);
-        let needed: HashSet<Resource> = rollouts.flat_map(|rollout| needs(&rollout, now)).chain(always).collect();
+        let mut needed: HashSet<Resource> = rollouts.flat_map(|rollout| needs(&rollout, now)).chain(always).collect();
+        // Any template may name one of the cluster's.
+        if needed.contains(&resource::templates()) {
+            needed.insert(resource::cluster_templates());
+        }
         let idle: Vec<Resource> = self.watches.keys().filter(|resource| !needed.contains(resource)).cloned().collect();
         for resource in idle {
             tracing::info!(%resource, "nobody needs this watch any more");
@@ -274,6 +278,9 @@ impl Daemon {
             }
             return;
         }
+        if [resource::templates(), resource::cluster_templates()].contains(resource) {
+            return self.concern_measured(&change.place.namespace);
+        }
         let Some(object) = change.after.as_ref().or(change.before.as_ref()) else { return };
         let (name, namespace) = (change.place.name.as_str(), change.place.namespace.as_str());
         let owner = object::controller(object);
@@ -295,6 +302,15 @@ impl Daemon {
             })
             .map(place)
             .collect();
+        concerned.iter().for_each(|place| self.queue.add(&key(place)));
+    }
+
+    /// Queues the Rollouts that name analysis templates: those of a namespace, or all if it is empty.
+    fn concern_measured(&mut self, namespace: &str) {
+        let is_there = |place: &Place| namespace.is_empty() || place.namespace == namespace;
+        let names = |rollout: &&Value| templates::are_named(&api::read::<Rollout>(rollout).object);
+        let concerned: Vec<Place> =
+            self.cache.all(&resource::rollouts()).filter(names).map(place).filter(is_there).collect();
         concerned.iter().for_each(|place| self.queue.add(&key(place)));
     }
 
@@ -424,6 +440,18 @@ impl Daemon {
                 return None;
             }
         }
+        let (templates, are_clusters) = templates::reach(&rollout, |scope, name| match scope {
+            templates::Scope::Namespace => {
+                self.cache.get(&resource::templates(), &Place::new(&place.namespace, name)).cloned()
+            }
+            templates::Scope::Cluster => self.cache.get(&resource::cluster_templates(), &Place::new("", name)).cloned(),
+        });
+        if are_clusters {
+            self.watch(resource::cluster_templates());
+            if !self.cache.is_listed(&resource::cluster_templates()) {
+                return None;
+            }
+        }
         let workload = rollout.spec.workload_ref.as_ref().and_then(|workload| {
             let place = Place::new(&place.namespace, &workload.name);
             self.cache.get(&resource::workload(&workload.kind), &place).cloned()
@@ -449,6 +477,7 @@ impl Daemon {
             services: services::named(&rollout).iter().filter_map(|(_, name)| service(name)).cloned().collect(),
             workload,
             pods,
+            templates,
             rollout: object,
         })
     }
@@ -502,7 +531,8 @@ fn place(rollout: &Value) -> Place {
 fn needs(rollout: &Rollout, now: Timestamp) -> Vec<Resource> {
     let workload = rollout.spec.workload_ref.as_ref().map(|workload| resource::workload(&workload.kind));
     let pods = view::needs_pods(rollout, now).then(resource::pods);
-    workload.into_iter().chain(pods).collect()
+    let templates = templates::are_named(rollout).then(resource::templates);
+    workload.into_iter().chain(pods).chain(templates).collect()
 }
 
 fn failed(key: &Key, error: &Error, now: Timestamp) -> Outcome {

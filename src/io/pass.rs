@@ -62,6 +62,14 @@ pub mod resource {
     pub fn pod_templates() -> Resource {
         Resource::new("", "v1", "podtemplates")
     }
+    /// AnalysisTemplates.
+    pub fn templates() -> Resource {
+        Resource::new(GROUP, VERSION, "analysistemplates")
+    }
+    /// ClusterAnalysisTemplates.
+    pub fn cluster_templates() -> Resource {
+        Resource::new(GROUP, VERSION, "clusteranalysistemplates")
+    }
     /// Events.
     pub fn events() -> Resource {
         Resource::new("", "v1", "events")

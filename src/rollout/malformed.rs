@@ -40,10 +40,10 @@ pub(super) fn read(rollout: &Rollout) -> Option<Reading> {
 
 impl Reading {
     /// Whether a Rollout with this template can be acted upon.
-    pub(super) fn is_valid(&self, rollout: &Rollout, services: &BTreeMap<Text, Service>) -> bool {
+    pub(super) fn is_valid(&self, rollout: &Rollout, services: &BTreeMap<Text, Service>, known: &[Value]) -> bool {
         let mut rollout = rollout.clone();
         rollout.spec.template = self.template.clone();
-        invalid(&rollout, &Ok(None), PodsFrom::Manifest, services).is_none()
+        invalid(&rollout, &Ok(None), PodsFrom::Manifest, services, known).is_none()
     }
 
     /// What cannot be read, in words.

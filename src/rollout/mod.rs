@@ -32,6 +32,7 @@ mod sets;
 mod status;
 pub mod step;
 pub mod target;
+pub mod templates;
 pub mod view;
 pub mod wait;
 pub mod workload;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{pass::Pass, replicas, view::Service, view::Set};
+use super::{pass::Pass, replicas, templates, view::Service, view::Set};
 use crate::{
     api::{
         self, Rollout,
@@ -89,8 +89,8 @@ pub fn release(service: &Value, rollouts: &[Rollout]) -> Option<Value> {
     Some(patch)
 }
 
-/// What is wrong with the Services that a Rollout names, in the words of Argo Rollouts, which stops at a missing one.
-pub(super) fn problems(rollout: &Rollout, services: &BTreeMap<Text, Service>) -> Vec<String> {
+/// What is wrong with the objects that a Rollout names, in the words of Argo Rollouts, which stops at a missing one.
+pub(super) fn problems(rollout: &Rollout, services: &BTreeMap<Text, Service>, known: &[Value]) -> Vec<String> {
     let mut found = References::default();
     for (role, name) in named(rollout) {
         match services.get(name) {
@@ -100,6 +100,10 @@ pub(super) fn problems(rollout: &Rollout, services: &BTreeMap<Text, Service>) ->
                 return vec![Words::Field(FieldError::invalid(role.field(), name, what)).to_string()];
             }
         }
+    }
+    match templates::gather(rollout, known) {
+        Ok(templates) => found.templates = templates,
+        Err(missing) => return vec![missing],
     }
     references::check(rollout, &found).argo.iter().map(Words::to_string).collect()
 }

@@ -50,6 +50,8 @@ pub struct Seen {
     pub workload: Option<Value>,
     /// Its pods, if [`needs_pods`] said so.
     pub pods: Vec<Value>,
+    /// The analysis templates it names, and those that these name, as far as they exist.
+    pub templates: Vec<Value>,
 }
 
 /// What was seen, and what it means.
@@ -165,7 +167,7 @@ impl View {
         let workload = workload::resolve(&mut rollout, seen.workload.as_ref());
         let from = if matches!(workload, Ok(Some(_))) { PodsFrom::Workload } else { PodsFrom::Manifest };
         let services: BTreeMap<Text, Service> = seen.services.iter().map(service).collect();
-        let mut invalid = invalid(&rollout, &workload, from, &services);
+        let mut invalid = invalid(&rollout, &workload, from, &services, &seen.templates);
         let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
         let step_hash = seen.rollout.at(&["spec", "strategy"]).map(hash::steps).unwrap_or_default();
         let claim = Claim::of(&rollout, &seen.sets, &hash);
@@ -174,7 +176,7 @@ impl View {
         let is_open = matches!(workload, Ok(None)) && (new.is_none() || invalid.is_some());
         let mut reading = if is_open { malformed::read(&rollout) } else { None };
         if let Some(read) = &reading {
-            if read.is_valid(&rollout, &services) {
+            if read.is_valid(&rollout, &services, &seen.templates) {
                 invalid = None;
             } else {
                 invalid = invalid.map(|first| [first].into_iter().chain(read.words()).collect::<Vec<_>>().join("; "));
@@ -301,6 +303,7 @@ pub(super) fn invalid(
     workload: &Result<Option<Resolved>, String>,
     from: PodsFrom,
     services: &BTreeMap<Text, Service>,
+    templates: &[Value],
 ) -> Option<String> {
     if let Err(problem) = workload {
         return Some(problem.clone());
@@ -308,7 +311,7 @@ pub(super) fn invalid(
     let parsed = parse::rollout(rollout, from);
     let mut words: Vec<String> = parsed.argo.iter().map(Words::to_string).collect();
     if words.is_empty() {
-        words = super::services::problems(rollout, services);
+        words = super::services::problems(rollout, services, templates);
     }
     words.dedup();
     (!words.is_empty()).then(|| words.join("; "))

@@ -27,7 +27,7 @@ use crate::{
     },
     rollout::{
         Action, Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, diff::Subject, rest::is_at_rest,
-        services, view,
+        services, templates, view,
     },
     value,
 };
@@ -192,6 +192,9 @@ impl Local {
                 ("apps", "replicasets" | "deployments") | ("", "services" | "pods" | "podtemplates") => {
                     keys.extend(self.concerned(object, kind.1));
                 }
+                (constants::GROUP, "analysistemplates" | "clusteranalysistemplates") => {
+                    keys.extend(self.measured(&object.namespace()));
+                }
                 _ => {}
             }
         }
@@ -229,6 +232,13 @@ impl Local {
         concerned.map(|rollout| Place { namespace: rollout.namespace(), name: rollout.name() }).collect()
     }
 
+    /// The Rollouts that name analysis templates: those of a namespace, or all if it is empty.
+    fn measured(&self, namespace: &str) -> Vec<Place> {
+        let rollouts = self.store.list(constants::GROUP, "rollouts", namespace);
+        let measured = rollouts.filter(|rollout| templates::are_named(&api::read::<Rollout>(&rollout.value).object));
+        measured.map(|rollout| Place { namespace: rollout.namespace(), name: rollout.name() }).collect()
+    }
+
     /// Everything that a decision about a Rollout may know; `None` if there is none of that name.
     pub fn see(&self, place: &Place) -> Option<Seen> {
         let store = &self.store;
@@ -257,6 +267,14 @@ impl Local {
                 .map(|service| service.value.clone())
                 .collect(),
             workload: workload.map(|workload| workload.value.clone()),
+            templates: templates::reach(&rollout, |scope, name| {
+                let (plural, namespace) = match scope {
+                    templates::Scope::Namespace => ("analysistemplates", place.namespace.as_str()),
+                    templates::Scope::Cluster => ("clusteranalysistemplates", ""),
+                };
+                store.get(constants::GROUP, plural, namespace, name).map(|template| template.value.clone())
+            })
+            .0,
             pods: if view::needs_pods(&rollout, store.now()) { all("pods") } else { Vec::new() },
         })
     }

@@ -133,6 +133,26 @@ async fn services_are_given_back_when_no_rollout_leads_them_any_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rollout_that_names_a_missing_template_waits_for_it() {
+    let scene = Scene::open("templates").await;
+    let strategy = value!({"canary": {"analysis": {"templates": [{"templateName": "later"}]}}});
+    let mut rollout = rollout("web", strategy);
+    rollout.set_at(&["spec", "replicas"], 0);
+    scene.create(&resource::rollouts(), rollout).await;
+    let waits = scene.phase("web", "Degraded").await;
+    let said = waits.str_at(&["status", "message"]).unwrap_or_default();
+    assert!(said.ends_with("\"later\": AnalysisTemplate 'later' not found"), "{said}");
+
+    let template = value!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate", "metadata": {"name": "later"},
+        "spec": {"metrics": [{"name": "up", "provider": {"web": {"url": "https://example.test"}}}]},
+    });
+    scene.create(&resource::templates(), template).await;
+    scene.phase("web", "Healthy").await;
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn undo_brings_the_first_version_back_as_a_new_revision() {
     let scene = Scene::open("undo").await;
     scene.create(&resource::rollouts(), rollout("web", value!({"canary": {}}))).await;
