@@ -10,10 +10,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use super::{keep, secret::Secrets};
 use crate::{
     engine::key::Place,
-    forge::{
-        self, Credential, Status, notes,
-        reporter::{Progress, Reporter},
-    },
+    forge::{self, Credential, Status, notes, reporter::Reporter},
     io::{
         clock::Clock,
         forge::{app_credential, tell},
@@ -132,9 +129,10 @@ async fn talk(
     let context = context(&telling.place, &telling.spec);
     let kept = keep::load_reports(telling.secrets.api(), &telling.place).await;
     let mut reporter: Reporter = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let progress = forge.forge.progress();
     loop {
         let now = telling.clock.now();
-        while let Some(work) = reporter.due(now, Progress::Told) {
+        while let Some(work) = reporter.due(now, progress) {
             let outcome = match credential(&telling, &remote, &forge, &network).await {
                 Ok((place, credential)) => tell(network.http(), &place, &credential, &work).await,
                 Err(why) => forge::Outcome::Forbidden(why),
@@ -142,7 +140,7 @@ async fn talk(
             reporter.done(&work, outcome, telling.clock.now());
             save(&telling, &reporter).await;
         }
-        let wait = reporter.wake(now, Progress::Told).map(|wake| wake.duration_since(now));
+        let wait = reporter.wake(now, progress).map(|wake| wake.duration_since(now));
         let wait = wait.and_then(|wait| wait.try_into().ok()).unwrap_or(std::time::Duration::from_secs(3600));
         tokio::select! {
             heard = receiver.recv() => {
