@@ -24,6 +24,7 @@ pub mod print;
 pub mod replay;
 pub mod run;
 pub mod set;
+pub mod simulate;
 pub mod sources;
 pub mod status;
 pub mod undo;
@@ -96,6 +97,9 @@ enum Command {
     Version(print::Version),
     /// Print a script that completes commands in a shell.
     Completion(completion::Arguments),
+    /// Play one story of the fault simulator, by its seed.
+    #[command(after_help = "Exit codes: 0 all went well, 1 a rule was broken.")]
+    Simulate(simulate::Arguments),
 }
 
 /// What is logged, and how.
@@ -174,6 +178,7 @@ impl Cli {
             Command::Create(arguments) => return verb(create::run(arguments)),
             Command::Version(arguments) => print::version(arguments.short).map(|()| ExitCode::SUCCESS),
             Command::Terminate(arguments) => return verb(intent::terminate(arguments)),
+            Command::Simulate(arguments) => Ok(simulate::run(arguments)),
         };
         match outcome {
             Ok(code) => code,

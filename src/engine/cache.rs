@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// All watched resources.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Cache {
     kinds: HashMap<Resource, Kind>,
     owners: Owners,
@@ -32,7 +32,7 @@ enum Owners {
 }
 
 /// The objects of one resource.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Kind {
     objects: BTreeMap<Place, Value>,
     children: HashMap<Text, BTreeSet<Place>>,

@@ -11,7 +11,7 @@ use super::key::{Key, ObjectKey, Place, Resource};
 use crate::kubernetes::value::Text;
 
 /// What was written and not yet seen.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Fence {
     /// By subject, so that a pass asks one question.
     ahead: HashMap<Key, BTreeMap<ObjectKey, Written>>,

@@ -7,4 +7,7 @@ pub mod cache;
 pub mod fence;
 pub mod key;
 pub mod metrics;
+pub mod observe;
 pub mod queue;
+pub mod state;
+pub mod write;

@@ -29,7 +29,7 @@ pub enum Outcome {
 }
 
 /// The keys that wait for a pass.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Queue {
     /// Those that are due, by namespace.
     lanes: BTreeMap<Text, VecDeque<Key>>,

@@ -20,7 +20,7 @@ use tokio::{
 use super::{
     api::{Api, Error},
     clock::Clock,
-    pass::{self, Written, resource},
+    pass,
     serve::Question,
     watch::{self, Scope},
 };
@@ -30,18 +30,16 @@ use crate::{
         constants::{annotation, label, message, reason},
     },
     engine::{
-        cache::{Cache, Change, News, version_of},
-        fence::Fence,
-        key::{Key, Machine, ObjectKey, Place, Resource},
+        cache::News,
+        key::{Key, Machine, Place, Resource},
         metrics::{Ending, Gauges, Metrics},
-        queue::{Outcome, Queue},
+        observe::{self, resource},
+        queue::Outcome,
+        state::State,
+        write::Written,
     },
-    kubernetes::{
-        object,
-        value::{Text, Value},
-    },
-    model::{hash, names},
-    rollout::{Event, Seen, Verdict, View, check, decide, diff, services, templates, view},
+    kubernetes::value::{Text, Value},
+    rollout::{Event, Seen, Verdict, View, check, decide, diff, services},
 };
 
 /// How the daemon is to work.
@@ -86,15 +84,13 @@ pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>,
         api,
         settings,
         sender,
-        cache: Cache::default(),
-        queue: Queue::default(),
-        fence: Fence::default(),
+        state: State::default(),
         watches: HashMap::new(),
         known: HashSet::new(),
         passes: JoinSet::new(),
         under_way: HashMap::new(),
     };
-    for resource in [resource::rollouts(), resource::sets(), resource::services()] {
+    for resource in resource::always() {
         daemon.watch(resource);
     }
     daemon.work(receiver, questions, stop).await;
@@ -104,9 +100,7 @@ struct Daemon {
     api: Api,
     settings: Settings,
     sender: Sender<(Resource, News)>,
-    cache: Cache,
-    queue: Queue,
-    fence: Fence,
+    state: State,
     watches: HashMap<Resource, AbortHandle>,
     /// The Rollouts that were met, by uid.
     known: HashSet<Text>,
@@ -134,7 +128,7 @@ impl Daemon {
         loop {
             self.start_passes();
             let now = self.settings.clock.now();
-            let wait = match self.queue.wake(now) {
+            let wait = match self.state.queue.wake(now) {
                 // Due, but all workers are busy: the end of a pass brings us back.
                 Some(wake) if wake <= now => SWEEP,
                 Some(wake) => wake.duration_since(now).try_into().unwrap_or(SWEEP),
@@ -165,26 +159,25 @@ impl Daemon {
     }
 
     fn page(&self) -> String {
-        let (queued, running) = self.queue.depth();
+        let (queued, running) = self.state.queue.depth();
         let mut objects: Vec<(String, usize)> =
-            self.cache.counts().map(|(resource, count)| (resource.plural.to_string(), count)).collect();
+            self.state.cache.counts().map(|(resource, count)| (resource.plural.to_string(), count)).collect();
         objects.sort();
         let gauges = Gauges {
             queued,
             running,
-            fenced: self.fence.count(),
+            fenced: self.state.fence.count(),
             objects,
             version: env!("CARGO_PKG_VERSION"),
             architecture: std::env::consts::ARCH,
         };
-        let rollouts = self.cache.all(&resource::rollouts());
+        let rollouts = self.state.cache.all(&resource::rollouts());
         self.api.metrics().with(|metrics| metrics.page(rollouts, &gauges, self.settings.clock.now()))
     }
 
     /// Whether what is always watched has been listed.
     fn is_ready(&self) -> bool {
-        let always = [resource::rollouts(), resource::sets(), resource::services()];
-        always.iter().all(|resource| self.cache.is_listed(resource))
+        resource::always().iter().all(|resource| self.state.cache.is_listed(resource))
     }
 
     fn watch(&mut self, resource: Resource) {
@@ -196,7 +189,7 @@ impl Daemon {
             Some(instance) => format!("{}={instance}", label::INSTANCE_ID),
             None => format!("!{}", label::INSTANCE_ID),
         };
-        let namespace = self.settings.namespace.clone().filter(|_| resource != resource::cluster_templates());
+        let namespace = self.settings.namespace.clone();
         let scope = Scope { resource: resource.clone(), namespace, selector, fields: String::new() };
         let handle = tokio::spawn(watch::follow(self.api.clone(), scope, self.sender.clone())).abort_handle();
         self.watches.insert(resource, handle);
@@ -205,9 +198,9 @@ impl Daemon {
     /// Ends the watches that no Rollout needs.
     fn end_idle_watches(&mut self) {
         let now = self.settings.clock.now();
-        let always = [resource::rollouts(), resource::sets(), resource::services()];
-        let rollouts = self.cache.all(&resource::rollouts()).map(|rollout| api::read::<Rollout>(rollout).object);
-        let mut needed: HashSet<Resource> = rollouts.flat_map(|rollout| needs(&rollout, now)).chain(always).collect();
+        let rollouts = self.state.cache.all(&resource::rollouts()).map(|rollout| api::read::<Rollout>(rollout).object);
+        let mut needed: HashSet<Resource> =
+            rollouts.flat_map(|rollout| observe::needs(&rollout, now)).chain(resource::always()).collect();
         // Any template may name one of the cluster's.
         if needed.contains(&resource::templates()) {
             needed.insert(resource::cluster_templates());
@@ -218,7 +211,7 @@ impl Daemon {
             if let Some(watch) = self.watches.remove(&resource) {
                 watch.abort();
             }
-            self.cache.drop(&resource);
+            self.state.unwatch(&resource).iter().for_each(|key| self.state.queue.add(key));
         }
     }
 
@@ -228,97 +221,19 @@ impl Daemon {
         if !self.watches.contains_key(resource) {
             return;
         }
-        let list = match &news {
-            News::List(_, version) => Some(*version),
-            News::Object(_) | News::Gone(_) => None,
-        };
-        let changes = self.cache.take(resource, news);
-        let mut free = Vec::new();
-        for change in &changes {
-            let key = ObjectKey { resource: resource.clone(), place: change.place.clone() };
-            free.extend(match &change.after {
-                Some(object) => {
-                    let uid = object.str_at(&["metadata", "uid"]).unwrap_or_default();
-                    let leaving = object.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
-                    self.fence.saw(&key, uid, change.version, leaving)
-                }
-                None => self.fence.saw_gone(&key, change.version),
-            });
+        let heard = self.state.hear(resource, news, self.settings.clock.now());
+        for (key, rollout) in heard.gone {
+            self.forget(&key, rollout);
         }
-        if let Some(version) = list {
-            let cache = &self.cache;
-            free.extend(self.fence.saw_list(resource, version, |place| cache.get(resource, place).is_some()));
-            // Everything may look different now.
-            let rollouts: Vec<Place> = self.cache.all(&resource::rollouts()).map(place).collect();
-            rollouts.iter().for_each(|place| self.queue.add(&key(place)));
+        let now = self.settings.clock.now();
+        for place in &heard.removed {
+            self.api.metrics().with(|metrics| metrics.forget(&resource.plural, place, now));
         }
-        for change in &changes {
-            self.concern(resource, change);
-            if change.after.is_none() {
-                let now = self.settings.clock.now();
-                self.api.metrics().with(|metrics| metrics.forget(&resource.plural, &change.place, now));
-            }
-        }
-        for key in free {
-            self.queue.add(&key);
-        }
-    }
-
-    /// Queues the Rollouts that a change is about.
-    fn concern(&mut self, resource: &Resource, change: &Change) {
-        if *resource == resource::rollouts() {
-            for name in services::abandoned(change.before.as_ref(), change.after.as_ref()) {
-                let place = Place { namespace: change.place.namespace.clone(), name };
-                self.queue.add(&Key { machine: Machine::Service, place });
-            }
-            let key = key(&change.place);
-            match &change.after {
-                Some(_) => self.queue.add(&key),
-                None => self.forget(&key, change.before.as_ref()),
-            }
-            return;
-        }
-        if [resource::templates(), resource::cluster_templates()].contains(resource) {
-            return self.concern_measured(&change.place.namespace);
-        }
-        let Some(object) = change.after.as_ref().or(change.before.as_ref()) else { return };
-        let (name, namespace) = (change.place.name.as_str(), change.place.namespace.as_str());
-        let owner = object::controller(object);
-        if *resource == resource::services() && change.after.as_ref().is_some_and(services::is_led) {
-            self.queue.add(&Key { machine: Machine::Service, place: change.place.clone() });
-        }
-        let refers = |rollout: &Value| rollout.str_at(&["spec", "workloadRef", "name"]) == Some(name);
-        let concerned: Vec<Place> = self
-            .cache
-            .list(&resource::rollouts(), namespace)
-            .filter(|rollout| match resource.plural.as_str() {
-                "services" => services::named(&api::read::<Rollout>(rollout).object).iter().any(|(_, of)| *of == name),
-                "pods" => true,
-                "replicasets" => {
-                    let uid = rollout.str_at(&["metadata", "uid"]);
-                    owner.as_deref() == uid || owner.is_none() || refers(rollout)
-                }
-                _ => refers(rollout),
-            })
-            .map(place)
-            .collect();
-        concerned.iter().for_each(|place| self.queue.add(&key(place)));
-    }
-
-    /// Queues the Rollouts that name analysis templates: those of a namespace, or all if it is empty.
-    fn concern_measured(&mut self, namespace: &str) {
-        let is_there = |place: &Place| namespace.is_empty() || place.namespace == namespace;
-        let names = |rollout: &&Value| templates::are_named(&api::read::<Rollout>(rollout).object);
-        let concerned: Vec<Place> =
-            self.cache.all(&resource::rollouts()).filter(names).map(place).filter(is_there).collect();
-        concerned.iter().for_each(|place| self.queue.add(&key(place)));
+        heard.keys.iter().for_each(|key| self.state.queue.add(key));
     }
 
     /// A Rollout is gone.
-    fn forget(&mut self, key: &Key, before: Option<&Value>) {
-        self.queue.forget(key);
-        self.fence.forget(key);
-        let Some(rollout) = before.cloned() else { return };
+    fn forget(&mut self, key: &Key, rollout: Value) {
         self.known.remove(rollout.str_at(&["metadata", "uid"]).unwrap_or_default());
         let told = message::rollout_deleted(&key.place.name, &key.place.namespace);
         let event = Event { warning: false, reason: reason::ROLLOUT_DELETED, message: told };
@@ -333,19 +248,15 @@ impl Daemon {
         }
         while self.passes.len() < self.settings.workers {
             let now = self.settings.clock.now();
-            let Some(key) = self.queue.next(now) else { return };
-            // Never decide on less than was written; what is seen brings the key back.
-            if self.fence.behind(&key).is_some() {
-                self.api.metrics().with(|metrics| metrics.fenced(key.machine));
-                self.queue.done(&key, Outcome::Settled(None), now);
-                continue;
-            }
+            let metrics = self.api.metrics();
+            let fenced = |key: &Key| metrics.with(|metrics| metrics.fenced(key.machine));
+            let Some(key) = self.state.next(now, fenced) else { return };
             if key.machine == Machine::Service {
                 self.start_release(key, now);
                 continue;
             }
             let Some(seen) = self.see(&key.place, now) else {
-                self.queue.done(&key, Outcome::Settled(None), now);
+                self.state.queue.done(&key, Outcome::Settled(None), now);
                 continue;
             };
             self.start_pass(key, seen);
@@ -372,11 +283,11 @@ impl Daemon {
 
     /// Gives a Service back to its owner, unless a Rollout that is known leads it.
     fn start_release(&mut self, key: Key, now: Timestamp) {
-        let service = self.cache.get(&resource::services(), &key.place).cloned();
-        let rollouts = self.cache.list(&resource::rollouts(), &key.place.namespace);
+        let service = self.state.cache.get(&resource::services(), &key.place).cloned();
+        let rollouts = self.state.cache.list(&resource::rollouts(), &key.place.namespace);
         let known: Vec<Rollout> = rollouts.map(|rollout| api::read(rollout).object).collect();
         let Some(service) = service.filter(|service| services::release(service, &known).is_some()) else {
-            return self.queue.done(&key, Outcome::Settled(None), now);
+            return self.state.queue.done(&key, Outcome::Settled(None), now);
         };
         let (api, subject) = (self.api.clone(), key.clone());
         let handle = self.passes.spawn(async move {
@@ -403,83 +314,33 @@ impl Daemon {
         let Some(key) = self.under_way.remove(&id) else { return };
         let Some(Done { written, outcome, took }) = done else {
             self.api.metrics().with(|metrics| metrics.passed(&key, 0.0, Ending::Failed));
-            return self.queue.done(&key, Outcome::Failed(None), self.settings.clock.now());
+            return self.state.queue.done(&key, Outcome::Failed(None), self.settings.clock.now());
         };
         let ending = match outcome {
             Outcome::Settled(_) => Ending::Settled,
             Outcome::Failed(_) => Ending::Failed,
         };
         self.api.metrics().with(|metrics| metrics.passed(&key, took.as_secs_f64(), ending));
-        for write in written {
-            match write {
-                Written::Version(object, version) => {
-                    let seen = self.cache.get(&object.resource, &object.place).map_or(0, version_of);
-                    if seen < version && self.watches.contains_key(&object.resource) {
-                        self.fence.wrote(&key, &object, version);
-                    }
-                }
-                Written::Deleted(object, uid, version) => {
-                    let seen = self.cache.get(&object.resource, &object.place);
-                    let is_there = seen.is_some_and(|seen| seen.str_at(&["metadata", "uid"]) == Some(&uid));
-                    if is_there && seen.map_or(0, version_of) <= version {
-                        self.fence.deleted(&key, &object, &uid, version);
-                    }
-                }
-            }
-        }
-        self.queue.done(&key, outcome, self.settings.clock.now());
+        let (watches, now) = (&self.watches, self.settings.clock.now());
+        self.state.finish(&key, written, outcome, now, |resource| watches.contains_key(resource));
     }
 
     /// Everything that a decision about a Rollout may know; `None` if it is gone, or if something is not known yet.
     fn see(&mut self, place: &Place, now: Timestamp) -> Option<Seen> {
-        let object = self.cache.get(&resource::rollouts(), place)?.clone();
-        let rollout: Rollout = api::read(&object).object;
-        for resource in needs(&rollout, now) {
+        let rollout: Rollout = api::read(self.state.cache.get(&resource::rollouts(), place)?).object;
+        for resource in observe::needs(&rollout, now) {
             self.watch(resource.clone());
-            if !self.cache.is_listed(&resource) {
+            if !self.state.cache.is_listed(&resource) {
                 return None;
             }
         }
-        let (templates, are_clusters) = templates::reach(&rollout, |scope, name| match scope {
-            templates::Scope::Namespace => {
-                self.cache.get(&resource::templates(), &Place::new(&place.namespace, name)).cloned()
-            }
-            templates::Scope::Cluster => self.cache.get(&resource::cluster_templates(), &Place::new("", name)).cloned(),
-        });
-        if are_clusters {
+        if observe::templates(&self.state.cache, &rollout).1 {
             self.watch(resource::cluster_templates());
-            if !self.cache.is_listed(&resource::cluster_templates()) {
+            if !self.state.cache.is_listed(&resource::cluster_templates()) {
                 return None;
             }
         }
-        let workload = rollout.spec.workload_ref.as_ref().and_then(|workload| {
-            let place = Place::new(&place.namespace, &workload.name);
-            self.cache.get(&resource::workload(&workload.kind), &place).cloned()
-        });
-        let next = names::replica_set(
-            &rollout.metadata.name,
-            &hash::pod_template(&rollout.spec.template, rollout.status.collision_count),
-        );
-        let matters = |set: &&Value| {
-            let owner = object::controller(set);
-            let named = set.str_at(&["metadata", "name"]) == Some(&next);
-            owner.as_deref() == Some(rollout.metadata.uid.as_str()) || owner.is_none() || named
-        };
-        let service = |name: &str| self.cache.get(&resource::services(), &Place::new(&place.namespace, name));
-        let pods = if view::needs_pods(&rollout, now) {
-            self.cache.list(&resource::pods(), &place.namespace).cloned().collect()
-        } else {
-            Vec::new()
-        };
-        Some(Seen {
-            now,
-            sets: self.cache.list(&resource::sets(), &place.namespace).filter(matters).cloned().collect(),
-            services: services::named(&rollout).iter().filter_map(|(_, name)| service(name)).cloned().collect(),
-            workload,
-            pods,
-            templates,
-            rollout: object,
-        })
+        observe::see(&self.state.cache, place, now)
     }
 }
 
@@ -517,22 +378,6 @@ async fn pass(api: &Api, key: &Key, seen: &Seen, record: Option<&Path>, written:
         pass::announce(api, &seen.rollout, event, seen.now, number + 2).await;
     }
     Outcome::Settled(verdict.wake)
-}
-
-fn key(place: &Place) -> Key {
-    Key { machine: Machine::Rollout, place: place.clone() }
-}
-
-fn place(rollout: &Value) -> Place {
-    crate::engine::cache::place_of(rollout)
-}
-
-/// The resources that a Rollout needs beyond those that are always watched.
-fn needs(rollout: &Rollout, now: Timestamp) -> Vec<Resource> {
-    let workload = rollout.spec.workload_ref.as_ref().map(|workload| resource::workload(&workload.kind));
-    let pods = view::needs_pods(rollout, now).then(resource::pods);
-    let templates = templates::are_named(rollout).then(resource::templates);
-    workload.into_iter().chain(pods).chain(templates).collect()
 }
 
 fn failed(key: &Key, error: &Error, now: Timestamp) -> Outcome {

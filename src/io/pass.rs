@@ -13,77 +13,15 @@ use crate::{
     },
     engine::{
         cache::{place_of, version_of},
-        key::{ObjectKey, Place, Resource},
+        key::{ObjectKey, Place},
+        write::{Verb, Write},
     },
-    kubernetes::{
-        clock::rfc3339,
-        names,
-        value::{Text, Value},
-    },
-    rollout::{Action, Event, Verdict, View, diff, diff::Subject, services},
+    kubernetes::{clock::rfc3339, names, value::Value},
+    rollout::{Action, Event, Verdict, View, not_created, services},
     value,
 };
 
-/// What a pass wrote.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Written {
-    /// This object has this version now.
-    Version(ObjectKey, u64),
-    /// This object, of this uid, which had this version, is on its way out.
-    Deleted(ObjectKey, Text, u64),
-}
-
-/// The resources that the engine of Rollouts reads and writes.
-pub mod resource {
-    use super::Resource;
-    use crate::api::constants::{GROUP, VERSION};
-
-    /// Rollouts.
-    pub fn rollouts() -> Resource {
-        Resource::new(GROUP, VERSION, "rollouts")
-    }
-    /// ReplicaSets.
-    pub fn sets() -> Resource {
-        Resource::new("apps", "v1", "replicasets")
-    }
-    /// Services.
-    pub fn services() -> Resource {
-        Resource::new("", "v1", "services")
-    }
-    /// Pods.
-    pub fn pods() -> Resource {
-        Resource::new("", "v1", "pods")
-    }
-    /// Deployments.
-    pub fn deployments() -> Resource {
-        Resource::new("apps", "v1", "deployments")
-    }
-    /// PodTemplates.
-    pub fn pod_templates() -> Resource {
-        Resource::new("", "v1", "podtemplates")
-    }
-    /// AnalysisTemplates.
-    pub fn templates() -> Resource {
-        Resource::new(GROUP, VERSION, "analysistemplates")
-    }
-    /// ClusterAnalysisTemplates.
-    pub fn cluster_templates() -> Resource {
-        Resource::new(GROUP, VERSION, "clusteranalysistemplates")
-    }
-    /// Events.
-    pub fn events() -> Resource {
-        Resource::new("", "v1", "events")
-    }
-
-    /// The resource of the workload that a Rollout refers to.
-    pub fn workload(kind: &str) -> Resource {
-        match kind {
-            "Deployment" => deployments(),
-            "ReplicaSet" => sets(),
-            _ => pod_templates(),
-        }
-    }
-}
+pub use crate::engine::{observe::resource, write::Written};
 
 /// Carries a verdict out. What was written is added to `written` as it is acknowledged, also if a later write fails.
 pub async fn carry_out(
@@ -93,81 +31,56 @@ pub async fn carry_out(
     actions: &[Action],
     written: &mut Vec<Written>,
 ) -> Result<(), Error> {
-    let place = Place::new(&view.rollout.metadata.namespace, &view.rollout.metadata.name);
-    let mut newest = None;
+    let mut own = None;
     for action in actions {
-        let done = act(api, view, &place, action).await?;
-        if let Some(Written::Version(key, version)) = &done
-            && key.resource == resource::rollouts()
-        {
-            newest = Some(*version);
-        }
+        let write = Write::of(view, action);
+        let done = match send(api, &write).await {
+            Err(error) if error.code().is_some_and(|code| write.is_impossible(code)) => {
+                tell_impossible(api, view, &error, written).await?;
+                return Err(error);
+            }
+            done => done?,
+        };
+        own = done.as_ref().and_then(Written::rollout_version).or(own);
         written.extend(done);
     }
-    let Some(mut patch) = verdict.status.as_ref().and_then(|status| diff::status_patch(view, status)) else {
-        return Ok(());
-    };
-    if let Some(version) = newest {
-        // This pass has changed the Rollout itself; nobody else has since, or the patch is refused.
-        patch.set_at(&["metadata", "resourceVersion"], version.to_string());
-    }
-    let key = ObjectKey { resource: resource::rollouts(), place };
-    let object = api.patch(&key.resource, &key.place, "status", &patch).await?;
-    written.push(Written::Version(key, version_of(&object)));
-    if let Some(status) = &verdict.status {
-        api.metrics().with(|metrics| metrics.recorded(&view.rollout.status, status, view.now));
+    if let Some(write) = Write::status(view, verdict, own) {
+        written.extend(send(api, &write).await?);
+        if let Some(status) = &verdict.status {
+            api.metrics().with(|metrics| metrics.recorded(&view.rollout.status, status, view.now));
+        }
     }
     Ok(())
 }
 
-async fn act(api: &Api, view: &View, place: &Place, action: &Action) -> Result<Option<Written>, Error> {
-    let at = |resource: Resource, name: &Text| ObjectKey {
-        resource,
-        place: Place { namespace: place.namespace.clone(), name: name.clone() },
+/// Says in status, and as an event, that the server does not take the new ReplicaSet.
+async fn tell_impossible(api: &Api, view: &View, error: &Error, written: &mut Vec<Written>) -> Result<(), Error> {
+    let why = match error {
+        Error::Refused { message, .. } => message,
+        Error::Unreachable { cause, .. } => cause,
     };
-    match action {
-        Action::CreateSet { set } => {
-            let created = api.create(&resource::sets(), &place.namespace, set).await?;
-            let name = created.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
-            Ok(Some(Written::Version(at(resource::sets(), &name), version_of(&created))))
-        }
-        Action::Patch { object, name, patch } => {
-            let key = match object {
-                Subject::Rollout => ObjectKey { resource: resource::rollouts(), place: place.clone() },
-                Subject::Set => at(resource::sets(), name),
-                Subject::Service => at(resource::services(), name),
-                Subject::Pod => at(resource::pods(), name),
-                Subject::Workload => {
-                    let kind = view.rollout.spec.workload_ref.as_ref().map(|workload| workload.kind.as_str());
-                    at(resource::workload(kind.unwrap_or_default()), name)
-                }
-            };
-            let patched = api.patch(&key.resource, &key.place, "", patch).await?;
-            Ok(Some(Written::Version(key, version_of(&patched))))
-        }
-        Action::DeleteSet { name, uid } => {
-            let options = value!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"});
-            let key = at(resource::sets(), name);
-            match api.delete(&key.resource, &key.place, &options).await {
-                Ok(_) => {
-                    let set = view.sets.iter().find(|set| set.info.name == *name);
-                    let version = set.map_or(0, |set| version_of(&set.object));
-                    Ok(Some(Written::Deleted(key, uid.clone(), version)))
-                }
-                // Gone already.
-                Err(error) if error.code() == Some(404) => Ok(None),
-                Err(error) => Err(error),
-            }
-        }
-        Action::Evict { pod } => {
-            let eviction = value!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}});
-            match api.evict(&at(resource::pods(), pod).place, &eviction).await {
-                Ok(_) => Ok(None),
-                // A disruption budget says no, or it has gone by itself; either is looked at again.
-                Err(error) if matches!(error.code(), Some(429 | 404)) => Ok(None),
-                Err(error) => Err(error),
-            }
-        }
+    let verdict = not_created(view, why);
+    if let Some(write) = Write::status(view, &verdict, None) {
+        written.extend(send(api, &write).await?);
+    }
+    for (number, event) in verdict.events.iter().enumerate() {
+        announce(api, &view.object, event, view.now, number).await;
+    }
+    Ok(())
+}
+
+async fn send(api: &Api, write: &Write) -> Result<Option<Written>, Error> {
+    let ObjectKey { resource, place } = &write.object;
+    let answer = match &write.verb {
+        Verb::Create => api.create(resource, &place.namespace, &write.body).await,
+        Verb::Patch => api.patch(resource, place, write.subresource, &write.body).await,
+        Verb::Delete(..) => api.delete(resource, place, &write.body).await.map(|_| Value::Null),
+        Verb::Evict(..) => api.evict(place, &write.body).await.map(|_| Value::Null),
+    };
+    match answer {
+        Ok(answer) => Ok(write.done(&answer)),
+        Err(error) if error.code().is_some_and(|code| write.tolerates(code)) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -88,7 +88,7 @@ impl<'v> Pass<'v> {
         if view.is_other_template() {
             self.reset(&mut next);
         }
-        if view.memory.promotion.is_full() || self.is_rollback_within_window() {
+        if view.memory.promotion.is_full() || self.is_rollback_within_window() && !self.is_aborted() {
             self.end_waits();
         }
         let strategy = self.strategy();

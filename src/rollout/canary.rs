@@ -99,7 +99,7 @@ impl<'v> Pass<'v> {
         let mut next = self.canary_base();
         let steps = step_count(view);
         let mut index = step::position(&view.rollout).map(|position| position.index);
-        if view.memory.promotion.is_full() || self.is_rollback_within_window() {
+        if view.memory.promotion.is_full() || self.is_rollback_within_window() && !self.is_aborted() {
             self.end_waits();
             index = if steps > 0 { Some(steps) } else { index };
         }

@@ -121,6 +121,24 @@ pub fn deliberate(view: &View) -> Verdict {
     }
 }
 
+/// What follows when the server does not take the ReplicaSet of a new template: that is said, and nothing else changes.
+pub fn not_created(view: &View, why: &str) -> Verdict {
+    let mut pass = Pass::new(view);
+    let name = crate::model::names::replica_set(&view.rollout.metadata.name, &view.hash);
+    let told = message::replica_set_create_error(&name, why);
+    let mut status = view.rollout.status.clone();
+    let reason = reason::REPLICA_SET_CREATE_ERROR;
+    let failed = conditions::new(condition::PROGRESSING, Truth::False, reason, told.clone(), pass.now());
+    if conditions::set(&mut status.conditions, failed) == conditions::Set::Changed {
+        pass.warn(reason, told);
+    }
+    status.observed_generation = view.rollout.metadata.generation.to_string();
+    // No attempt has begun that could have a duration.
+    let health = Health::of(&view.rollout.spec, &status);
+    (status.phase, status.message) = (health.phase_word().to_owned(), health.to_string());
+    pass.close(Some(status))
+}
+
 impl Pass<'_> {
     /// Keeps serving, changes nothing, names every problem.
     fn invalid(mut self, problem: &str) -> Verdict {

@@ -11,7 +11,7 @@ use super::{
     view::View,
 };
 use crate::{
-    api::constants::label,
+    api::constants::{annotation, label},
     kubernetes::{object, value::Value},
     model::limits,
 };
@@ -46,6 +46,35 @@ pub enum Broken {
         /// How many are needed.
         needed: i32,
     },
+    /// S5, S48: a field that is somebody else's would be written.
+    NotOurField {
+        /// The object.
+        object: String,
+        /// The field.
+        field: String,
+    },
+    /// S13: it would be called healthy, and is not.
+    NotHealthy(&'static str),
+    /// S14: a new version would not have the highest revision.
+    Revision {
+        /// The one it would have.
+        revision: i64,
+        /// The highest there is.
+        highest: i64,
+    },
+    /// S16: a version would be deleted that is still needed.
+    StillNeeded(String),
+    /// S20: pods would go that nobody can spare.
+    TooFew {
+        /// How many would be left.
+        available: i64,
+        /// How many must be.
+        least: i64,
+    },
+    /// S30: an aborted version would grow.
+    Grows(String),
+    /// S50: status would forget something.
+    Forgotten(&'static str),
     /// S36: the step index would go back without a reason.
     StepBack {
         /// Where it is.
@@ -65,6 +94,15 @@ impl fmt::Display for Broken {
             Broken::NotAvailable { service, available, needed } => {
                 write!(f, "S26: {service} would lead to {available} available pods where {needed} are needed")
             }
+            Broken::NotOurField { object, field } => write!(f, "S5: {field} of {object} is not ours to write"),
+            Broken::NotHealthy(why) => write!(f, "S13: healthy, although {why}"),
+            Broken::Revision { revision, highest } => write!(f, "S14: revision {revision} would follow {highest}"),
+            Broken::StillNeeded(set) => write!(f, "S16: {set} is still needed"),
+            Broken::TooFew { available, least } => {
+                write!(f, "S20: {available} available pods would be left where {least} are needed")
+            }
+            Broken::Grows(set) => write!(f, "S30: {set} would grow after an abort"),
+            Broken::Forgotten(field) => write!(f, "S50: status would forget {field}"),
             Broken::StepBack { from, to } => write!(f, "S36: step {from} would become {to}"),
         }
     }
@@ -77,6 +115,11 @@ pub fn check(view: &View, verdict: &Verdict, actions: &[Action]) -> Vec<Broken> 
     sizes(view, verdict, &mut broken);
     switch(view, verdict, &mut broken);
     steps(view, verdict, &mut broken);
+    fields(view, actions, &mut broken);
+    deletions(view, actions, &mut broken);
+    revision(view, actions, &mut broken);
+    availability(view, verdict, &mut broken);
+    status(view, verdict, &mut broken);
     broken
 }
 
@@ -91,7 +134,16 @@ fn ownership(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
     for action in actions {
         let name = match action {
             Action::Patch { object: Subject::Set, name, .. } | Action::DeleteSet { name, .. } => name,
-            Action::CreateSet { .. } | Action::Patch { .. } | Action::Evict { .. } => continue,
+            Action::Patch { object: Subject::Pod, name, .. } | Action::Evict { pod: name } => {
+                let pod = view.pods.iter().find(|pod| pod.str_at(&["metadata", "name"]) == Some(name.as_str()));
+                let owner = pod.and_then(object::controller);
+                let uid = |set: &Value| set.at(&["metadata", "uid"]).and_then(Value::as_text).cloned();
+                if owner.is_none() || !view.sets.iter().any(|set| uid(&set.object) == owner) {
+                    broken.push(Broken::NotOurs(name.to_string()));
+                }
+                continue;
+            }
+            Action::CreateSet { .. } | Action::Patch { .. } => continue,
         };
         let set = seen.iter().find(|set| set.str_at(&["metadata", "name"]) == Some(name.as_str()));
         let owner = set.and_then(|set| object::controller(set));
@@ -111,7 +163,11 @@ fn sizes(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     });
     let changed: Vec<_> = changed.collect();
     for (set, wanted) in &changed {
-        if *wanted < 0 || *wanted > replicas.max(i64::from(set.info.desired)) {
+        // A preview may be larger than what it is a preview of.
+        let preview =
+            view.rollout.spec.strategy.blue_green.as_ref().and_then(|strategy| strategy.preview_replica_count);
+        let most = replicas.max(set.info.desired.into()).max(preview.unwrap_or_default().into());
+        if *wanted < 0 || *wanted > most {
             broken.push(Broken::Size { set: set.info.name.to_string(), size: *wanted });
         }
     }
@@ -166,5 +222,274 @@ fn steps(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
         && to < from
     {
         broken.push(Broken::StepBack { from, to });
+    }
+}
+
+/// What each kind of object may be changed in; everything below such a path is ours, too.
+fn own_fields(object: Subject) -> &'static [&'static str] {
+    match object {
+        Subject::Rollout => &["metadata.annotations", "spec.replicas"],
+        Subject::Set => &[
+            "metadata",
+            "spec.replicas",
+            "spec.minReadySeconds",
+            "spec.template.metadata",
+            "spec.template.spec.affinity",
+        ],
+        Subject::Service => &["metadata.annotations", "spec.selector.rollouts-pod-template-hash"],
+        Subject::Pod => &["metadata.labels", "metadata.annotations"],
+        Subject::Workload => &["spec.replicas"],
+    }
+}
+
+fn fields(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
+    for action in actions {
+        let Action::Patch { object, name, patch } = action else { continue };
+        let mut paths = Vec::new();
+        leaves(String::new(), patch, &mut paths);
+        // The uid says which object is meant; a patch cannot change it.
+        let corrects = *object == Subject::Rollout && view.reading.is_some();
+        let is_own = |path: &String| {
+            path == "metadata.uid"
+                || corrects && path.starts_with("spec.template")
+                || own_fields(*object).iter().any(|own| path == own || path.starts_with(&format!("{own}.")))
+        };
+        let sized = *object == Subject::Rollout && view.rollout.spec.replicas.is_some();
+        let foreign = paths.into_iter().filter(|path| !is_own(path) || sized && path == "spec.replicas");
+        broken.extend(foreign.map(|field| Broken::NotOurField { object: format!("{object:?} {name}"), field }));
+    }
+}
+
+/// The paths that a patch writes.
+fn leaves(path: String, patch: &Value, out: &mut Vec<String>) {
+    match patch.as_map() {
+        Some(map) if !map.is_empty() => {
+            for (key, value) in map.iter() {
+                let path = if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
+                leaves(path, value, out);
+            }
+        }
+        Some(_) | None => out.push(path),
+    }
+}
+
+fn deletions(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
+    let status = &view.rollout.status;
+    for action in actions {
+        let Action::DeleteSet { name, .. } = action else { continue };
+        let Some(set) = view.sets.iter().find(|set| set.info.name == *name) else { continue };
+        let hash = set.info.hash.as_str();
+        let has_role = !hash.is_empty() && (hash == status.stable_rs || hash == status.current_pod_hash);
+        let serves = !hash.is_empty() && view.services.values().any(|service| service.hash == hash);
+        let has_pods = set.info.desired > 0 || set.info.current > 0;
+        if has_role || serves || has_pods {
+            broken.push(Broken::StillNeeded(name.to_string()));
+        }
+    }
+}
+
+fn revision(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
+    let of = |set: &Value| -> i64 {
+        let text = set.str_at(&["metadata", "annotations", annotation::REVISION]).unwrap_or_default();
+        text.parse().unwrap_or_default()
+    };
+    let highest = view.sets.iter().map(|set| of(&set.object)).max().unwrap_or_default();
+    for action in actions {
+        if let Action::CreateSet { set } = action
+            && of(set) <= highest
+        {
+            broken.push(Broken::Revision { revision: of(set), highest });
+        }
+    }
+}
+
+/// Without a router: no pod goes that is needed, as long as pods do what they should; nothing aborted grows.
+fn availability(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
+    let Some(canary) = &view.rollout.spec.strategy.canary else { return };
+    if canary.traffic_routing.is_some() {
+        return;
+    }
+    let Some(target) = &verdict.target else { return };
+    let (mut before, mut after, mut shrinks) = (0, 0, false);
+    for set in &view.sets {
+        let Some(wanted) = target.sets.get(&set.info.name).map(size) else { continue };
+        let (desired, available) = (i64::from(set.info.desired), i64::from(set.info.available));
+        before += available.min(desired);
+        after += available.min(wanted);
+        // Where pods failed by themselves, which of them go is another question.
+        shrinks |= wanted < desired && available >= desired;
+        if wanted < desired && available < desired {
+            return;
+        }
+        let status = &view.rollout.status;
+        let is_aborted = view.memory.abort.is_on() && verdict.status.as_ref().is_some_and(|status| status.abort);
+        let is_new = set.info.hash.as_str() == status.current_pod_hash && status.current_pod_hash != status.stable_rs;
+        if is_aborted && is_new && wanted > desired {
+            broken.push(Broken::Grows(set.info.name.to_string()));
+        }
+    }
+    let least = i64::from(limits::replicas(&view.rollout)) - i64::from(limits::max_unavailable(&view.rollout));
+    if shrinks && before >= least && after < least {
+        broken.push(Broken::TooFew { available: after, least });
+    }
+}
+
+fn status(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
+    let (old, Some(next)) = (&view.rollout.status, &verdict.status) else { return };
+    for (field, was, is) in [
+        ("stableRS", &old.stable_rs, &next.stable_rs),
+        ("currentPodHash", &old.current_pod_hash, &next.current_pod_hash),
+        ("selector", &old.selector, &next.selector),
+    ] {
+        if !was.is_empty() && is.is_empty() {
+            broken.push(Broken::Forgotten(field));
+        }
+    }
+    let is_observed = next.observed_generation == view.rollout.metadata.generation.to_string();
+    // A pass that changes something else repeats what was said.
+    if next.phase != "Healthy" || old.phase == next.phase || !is_observed {
+        return;
+    }
+    let stable = view.sets.iter().find(|set| set.info.hash.as_str() == next.stable_rs);
+    let available = stable.map_or(0, |set| set.info.available);
+    if next.stable_rs != next.current_pod_hash {
+        broken.push(Broken::NotHealthy("another version is wanted than is stable"));
+    } else if available < limits::replicas(&view.rollout) {
+        broken.push(Broken::NotHealthy("pods of the stable version are missing"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        rollout::{Seen, decide, diff},
+        value,
+    };
+
+    /// A canary of four pods at its first pause: three stable, one new, all available.
+    fn seen(status: Value) -> Seen {
+        let set = |hash: &str, revision: &str, size: i64| {
+            value!({"metadata": {"name": format!("web-{hash}"), "namespace": "shop", "uid": hash,
+                    "labels": {"app": "web", "rollouts-pod-template-hash": hash},
+                    "annotations": {"rollout.argoproj.io/revision": revision, "rollout.argoproj.io/desired-replicas": "4"},
+                    "creationTimestamp": format!("2026-01-01T00:00:0{revision}Z"),
+                    "ownerReferences": [{"uid": "ro", "controller": true}]},
+                "spec": {"replicas": size, "selector": {"matchLabels": {"app": "web"}},
+                    "template": {"metadata": {"labels": {"app": "web"}},
+                        "spec": {"containers": [{"name": "c", "image": format!("app:{hash}")}]}}},
+                "status": {"replicas": size, "readyReplicas": size, "availableReplicas": size}})
+        };
+        let mut rollout = value!({"metadata": {"name": "web", "namespace": "shop", "uid": "ro", "generation": 2},
+            "spec": {"replicas": 4, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "c", "image": "app:b"}]}},
+                "strategy": {"canary": {"maxUnavailable": 0, "maxSurge": 1, "steps": [{"setWeight": 25}, {"pause": {}}]}}},
+            "status": {"currentPodHash": "b", "stableRS": "a", "currentStepIndex": 1, "selector": "app=web"}});
+        for (key, value) in status.as_map().unwrap().iter() {
+            rollout.set_at(&["status", key.as_str()], value.clone());
+        }
+        let now = "2026-01-01T00:01:00Z".parse().unwrap();
+        Seen { now, rollout, sets: vec![set("a", "1", 3), set("b", "2", 1)], ..Seen::default() }
+    }
+
+    /// The rules that are broken when the verdict is changed like this.
+    #[track_caller]
+    fn check_with(status: Value, change: impl Fn(&mut Verdict), expected: &[&str]) {
+        let view = View::of(&seen(status));
+        let mut verdict = decide(&view);
+        let first = check(&view, &verdict, &diff(&view, &verdict));
+        assert_eq!(first, [], "what was decided is allowed");
+        change(&mut verdict);
+        let broken = check(&view, &verdict, &diff(&view, &verdict));
+        assert_eq!(broken.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    }
+
+    /// The wanted world; what was seen if it is left as it is.
+    fn wanted(verdict: &mut Verdict) -> &mut Target {
+        let view = View::of(&seen(value!({})));
+        verdict.target.get_or_insert_with(|| Target::of(&view))
+    }
+
+    fn resize(verdict: &mut Verdict, set: &str, size: i64) {
+        wanted(verdict).sets.get_mut(set).unwrap().set_at(&["spec", "replicas"], size);
+    }
+
+    #[test]
+    fn what_was_decided_is_allowed() {
+        check_with(value!({}), |_| {}, &[]);
+    }
+
+    #[test]
+    fn s5_s48_fields_of_others_are_refused() {
+        let image = ["spec", "template", "spec", "priority"];
+        check_with(
+            value!({}),
+            |verdict| wanted(verdict).sets.get_mut("web-a").unwrap().set_at(&image, 1),
+            &["S5: spec.template.spec.priority of Set web-a is not ours to write"],
+        );
+        check_with(
+            value!({}),
+            |verdict| wanted(verdict).rollout.set_at(&["spec", "replicas"], 9),
+            &["S5: spec.replicas of Rollout  is not ours to write"],
+        );
+    }
+
+    #[test]
+    fn s13_healthy_is_true() {
+        let healthy = |verdict: &mut Verdict| {
+            let status = verdict.status.as_mut().unwrap();
+            (status.phase, status.observed_generation) = ("Healthy".into(), "2".into());
+        };
+        check_with(value!({}), healthy, &["S13: healthy, although another version is wanted than is stable"]);
+    }
+
+    #[test]
+    fn s14_revisions_rise() {
+        let create = |verdict: &mut Verdict| {
+            let mut set = wanted(verdict).sets["web-a"].clone();
+            set.set_at(&["metadata", "name"], "web-c");
+            wanted(verdict).sets.insert("web-c".into(), set);
+        };
+        check_with(value!({}), create, &["S14: revision 1 would follow 2"]);
+    }
+
+    #[test]
+    fn s16_s21_what_is_needed_stays() {
+        let delete = |verdict: &mut Verdict| drop(wanted(verdict).sets.remove("web-a"));
+        check_with(value!({}), delete, &["S16: web-a is still needed"]);
+    }
+
+    #[test]
+    fn s20_s24_sizes_keep_within_what_is_promised() {
+        check_with(
+            value!({}),
+            |verdict| resize(verdict, "web-a", 2),
+            &["S20: 3 available pods would be left where 4 are needed"],
+        );
+        check_with(
+            value!({}),
+            |verdict| resize(verdict, "web-a", 5),
+            &["S24: 5 is no size for web-a", "S20: 6 pods are more than the 5 allowed"],
+        );
+    }
+
+    #[test]
+    fn s30_nothing_aborted_grows() {
+        let aborted = value!({"abort": true, "abortedAt": "2026-01-01T00:00:30Z", "currentStepIndex": 0});
+        let grow = |verdict: &mut Verdict| {
+            resize(verdict, "web-a", 3);
+            resize(verdict, "web-b", 2);
+        };
+        check_with(aborted, grow, &["S30: web-b would grow after an abort"]);
+    }
+
+    #[test]
+    fn s36_s50_status_goes_on() {
+        let forget = |verdict: &mut Verdict| verdict.status.as_mut().unwrap().stable_rs.clear();
+        check_with(value!({}), forget, &["S50: status would forget stableRS"]);
+        let back = |verdict: &mut Verdict| verdict.status.as_mut().unwrap().current_step_index = Some(0);
+        let same = value!({"currentStepHash": View::of(&seen(value!({}))).step_hash.as_str()});
+        check_with(same, back, &["S36: step 1 would become 0"]);
     }
 }

@@ -37,7 +37,7 @@ pub mod view;
 pub mod wait;
 pub mod workload;
 
-pub use decide::{Situation, decide, deliberate};
+pub use decide::{Situation, decide, deliberate, not_created};
 pub use diff::{Action, diff};
 pub use invariant::{Broken, check};
 pub use target::{Event, Target, Verdict};

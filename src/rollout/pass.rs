@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     api::{BlueGreenStatus, CanaryStatus, RolloutStatus},
-    model::memory::{Abort, Hold, Memory, PauseReason},
+    model::memory::{Abort, Hold, Memory, PauseReason, Promotion},
 };
 
 /// What has been decided so far.
@@ -91,6 +91,8 @@ impl<'v> Pass<'v> {
     /// Aborts the update.
     pub(super) fn abort(&mut self, why: String) {
         self.memory.abort = Abort::Since(self.now());
+        // The abort is the later word: a full promotion would take it back, and the deadline would abort again, for ever.
+        self.memory.promotion = Promotion::BySteps;
         self.why_aborted = Some(why);
     }
 

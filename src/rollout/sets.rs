@@ -193,8 +193,13 @@ impl Pass<'_> {
     /// Old versions of a canary without a router.
     fn old_canary_sets(&mut self, sets: &Sets<'_>) -> Scaled {
         let view = self.view;
+        // Pods that are on their way out are still counted until their ReplicaSet says otherwise; nobody can count on them.
+        let staying = |set: &ReplicaSet| ReplicaSet { available: set.available.min(set.desired), ..set.clone() };
+        let (new, stable) = (sets.new.map(staying), sets.stable.map(staying));
+        let others: Vec<ReplicaSet> = sets.others.iter().map(staying).collect();
+        let sets = Sets { new: new.as_ref(), stable: stable.as_ref(), others: &others };
         let mut scaled = Scaled::No;
-        for (set, size) in view.others().zip(replicas::basic_others(&view.rollout, sets)) {
+        for (set, size) in view.others().zip(replicas::basic_others(&view.rollout, &sets)) {
             if set.info.desired > 0 && self.scale(set, size) == Scaled::Yes {
                 scaled = Scaled::Yes;
             }

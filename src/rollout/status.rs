@@ -158,7 +158,8 @@ impl Pass<'_> {
             || progressing.reason == reason::TIMED_OUT
             || is_paused
             || self.is_aborted()
-            || self.is_indefinite()
+            // Nothing times out while old pods stay: their own deadline is looked at when it is over.
+            || self.waits_by_design()
         {
             return;
         }

@@ -1,12 +1,20 @@
 //! An embedded cluster with the engine in it, in virtual time: one thread, one seed, no sockets.
 //!
-//! The engine decides with the same functions as in a real cluster and writes through the same requests; only the watch is
-//! shorter: a pass looks at the store itself. Never waits: time jumps to the next moment at which something is due.
+//! The engine hears of changes, decides and writes by the same functions as in a real cluster; only the transport is
+//! missing, and [`faults`](super::faults) takes its place. The [`checker`](super::checker) watches everything that happens.
+//! Never waits: time jumps to the next moment at which something is due.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    sync::{Mutex, PoisonError},
+};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::{
+    checker::Checker,
+    faults::{Delivery, Fault, Faults, Streams},
+};
 use crate::{
     api::{self, Rollout, constants},
     embedded::{
@@ -17,66 +25,95 @@ use crate::{
         },
     },
     engine::{
-        key::{Key, Machine, Place},
-        queue::{self, Queue},
+        cache::News,
+        key::{Key, Machine, ObjectKey, Place, Resource},
+        observe::{self, resource},
+        queue,
+        state::{State, subject},
+        write::{self, Write, Written},
     },
     kubernetes::{
-        object::{self, Object},
-        status::{Reason, Status},
+        kind::Kind,
+        status::Status,
         value::{Text, Value},
     },
     rollout::{
-        Action, Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, diff::Subject, rest::is_at_rest,
-        services, templates, view,
+        Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, not_created, rest::is_at_rest, services,
     },
-    value,
 };
 
 /// Who writes.
 const MANAGER: &str = "tidegate";
 
+/// So many steps at one moment are no work but a loop.
+const BUSY: u32 = 4000;
+
 /// A cluster, the world around it, and the engine.
+#[derive(Debug, Clone)]
 pub struct Local {
     store: Store,
     world: World,
-    queue: Queue,
-    /// The last version whose change was noticed.
+    state: State,
+    streams: Streams,
+    /// The last version whose change the watches took in.
     cursor: u64,
     /// The Rollouts that were met, by uid.
     known: HashSet<Text>,
-    /// Whether the engine is there.
-    running: bool,
-    /// How long it takes until the engine hears of a change.
+    engine: Engine,
+    writes: u64,
+    /// How many steps were taken at which moment.
+    steps: (Timestamp, u32),
+    /// What goes wrong.
+    pub faults: Faults,
+    /// Who looks whether everything that happens may happen.
+    pub checker: Checker,
+    /// How long it takes until the engine acts upon a change that it sees.
     pub latency: SignedDuration,
     /// What was announced, oldest first.
     pub events: Vec<(Place, Event)>,
     /// What was refused, because it would have broken a rule.
     pub refused: Vec<(Place, Broken)>,
-    /// What was decided, oldest first.
-    pub decisions: Vec<(Place, Verdict)>,
+}
+
+/// Whether the engine is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Engine {
+    Running,
+    Dead,
+    /// It is started again then.
+    Back(Timestamp),
+}
+
+/// Why a pass did not end.
+enum Stop {
+    /// A write failed: try again, not before this moment if one is given.
+    Failed(Option<Timestamp>),
+    /// The server does not take the new ReplicaSet, for this reason.
+    Impossible(String),
+    /// The engine died.
+    Died,
 }
 
 impl Local {
     /// A cluster with our custom resources and nothing else in it.
     pub fn new(start: Timestamp, settings: Settings) -> Local {
-        let store = Store::new(Config::new(start, settings.seed));
         let mut local = Local {
-            store,
+            store: furnished(start, settings.seed),
             world: World::new(settings),
-            queue: Queue::default(),
+            state: State::default(),
+            streams: Streams::default(),
             cursor: 0,
             known: HashSet::new(),
-            running: true,
+            engine: Engine::Running,
+            writes: 0,
+            steps: (start, 0),
+            faults: Faults::default(),
+            checker: Checker::default(),
             latency: SignedDuration::ZERO,
             events: Vec::new(),
             refused: Vec::new(),
-            decisions: Vec::new(),
         };
-        for definition in api::crd::all() {
-            let request = request(Verb::Create, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
-            // Our own definitions are valid: a test installs them.
-            let _ = local.ask(Request { body: Some(definition), ..request });
-        }
+        local.start();
         local.settle();
         local
     }
@@ -88,25 +125,43 @@ impl Local {
 
     /// The engine dies: nothing is decided, and all it knew is lost.
     pub fn kill(&mut self) {
-        self.running = false;
-        self.queue = Queue::default();
+        self.engine = Engine::Dead;
+        self.state = State::default();
+        self.streams = Streams::default();
         self.known.clear();
+        self.checker.died();
     }
 
     /// The engine comes back and looks at everything.
     pub fn start(&mut self) {
-        self.running = true;
+        self.engine = Engine::Running;
         self.cursor = self.store.version();
-        let rollouts = self.store.list(constants::GROUP, "rollouts", "");
-        let places = rollouts.map(|rollout| Place { namespace: rollout.namespace(), name: rollout.name() });
-        for place in places.collect::<Vec<_>>() {
-            self.queue.add(&Key { machine: Machine::Rollout, place });
+        for resource in watched() {
+            self.list(&resource);
         }
+    }
+
+    /// Whether the engine is there.
+    pub fn is_running(&self) -> bool {
+        self.engine == Engine::Running
+    }
+
+    /// Looks at every Rollout again, as a resync does.
+    pub fn resync(&mut self) {
+        let rollouts = self.store.list(constants::GROUP, "rollouts", "");
+        let keys: Vec<Key> =
+            rollouts.map(|object| subject(&Place { namespace: object.namespace(), name: object.name() })).collect();
+        keys.iter().for_each(|key| self.state.queue.add(key));
     }
 
     /// What is in the cluster.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// How many writes the engine has sent.
+    pub fn writes(&self) -> u64 {
+        self.writes
     }
 
     /// Asks the API server.
@@ -117,17 +172,32 @@ impl Local {
     /// Does one thing that is due: a pass of the engine, or a look of a controller. `false` if nothing is due now.
     pub fn step(&mut self) -> bool {
         let now = self.store.now();
-        if self.running {
-            self.notice();
+        self.steps = if self.steps.0 == now { (now, self.steps.1 + 1) } else { (now, 0) };
+        if self.steps.1 >= BUSY {
+            if self.steps.1 == BUSY {
+                self.checker.complain(format!("S7: {BUSY} steps without time passing"));
+            }
+            return false;
         }
-        if let Some(key) = self.queue.next(now) {
-            let outcome = match key.machine {
-                Machine::Service => self.release(&key.place),
-                Machine::Rollout => self.pass(&key.place),
-                Machine::Analysis | Machine::Experiment | Machine::Sync => queue::Outcome::Settled(None),
-            };
-            self.queue.done(&key, outcome, now);
-            return true;
+        if let Engine::Back(at) = self.engine
+            && at <= now
+        {
+            self.start();
+        }
+        self.checker.watch(&self.store);
+        if self.is_running() {
+            self.listen();
+            if let Some(key) = self.state.next(now, |_| {}) {
+                match key.machine {
+                    Machine::Service => self.release(&key),
+                    Machine::Rollout => self.pass(&key),
+                    Machine::Analysis | Machine::Experiment | Machine::Sync => {
+                        self.state.queue.done(&key, queue::Outcome::Settled(None), now);
+                    }
+                }
+                self.checker.watch(&self.store);
+                return true;
+            }
         }
         self.world.step(&mut self.store)
     }
@@ -139,7 +209,12 @@ impl Local {
 
     /// When something is due, if nothing happens before.
     pub fn next_wake(&self) -> Option<Timestamp> {
-        self.world.next_wake().into_iter().chain(self.queue.wake(self.store.now())).min()
+        let back = match self.engine {
+            Engine::Back(at) => Some(at),
+            Engine::Running | Engine::Dead => None,
+        };
+        let engine = self.state.queue.wake(self.store.now());
+        [self.world.next_wake(), engine, self.streams.wake(), back].into_iter().flatten().min()
     }
 
     /// Lets time pass: everything that is due on the way happens at its time.
@@ -153,135 +228,113 @@ impl Local {
         self.store.advance(end.duration_since(self.store.now()));
     }
 
+    /// Moves the clock, and nothing else.
+    pub fn wait(&mut self, by: SignedDuration) {
+        self.store.advance(by);
+    }
+
     /// Lets time pass until this holds; `false` if it does not within the given time.
-    pub fn until(&mut self, limit: SignedDuration, holds: impl Fn(&Store) -> bool) -> bool {
+    pub fn until(&mut self, limit: SignedDuration, mut holds: impl FnMut(&Local) -> bool) -> bool {
         let end = self.store.now().saturating_add(limit).unwrap_or(Timestamp::MAX);
         loop {
-            if holds(&self.store) {
+            if holds(self) {
                 return true;
             }
             if self.step() {
                 continue;
             }
-            let Some(wake) = self.next_wake().filter(|wake| *wake <= end) else { return holds(&self.store) };
-            self.store.advance(wake.duration_since(self.store.now()));
+            let wake = self.next_wake().filter(|wake| *wake <= end);
+            self.store.advance(wake.unwrap_or(end).duration_since(self.store.now()));
+            if wake.is_none() {
+                return holds(self);
+            }
         }
     }
 
-    /// Queues every Rollout that a change is about.
-    fn notice(&mut self) {
-        let (mut keys, mut gone, mut led) = (Vec::<Place>::new(), Vec::<Place>::new(), Vec::<Place>::new());
+    /// Takes in what the watches deliver.
+    fn listen(&mut self) {
+        let now = self.store.now();
         for change in self.store.changes_since(self.cursor) {
-            let kind = (change.kind.group.as_str(), change.kind.plural.as_str());
-            let object = &change.object;
-            if kind == (constants::GROUP, "rollouts") {
-                let before = change.old.as_ref().map(|old| &old.value);
-                let abandoned = services::abandoned(before, change.after().map(|after| &after.value));
-                led.extend(abandoned.into_iter().map(|name| Place { namespace: object.namespace(), name }));
-            }
-            if kind == ("", "services") && services::is_led(&object.value) {
-                led.push(Place { namespace: object.namespace(), name: object.name() });
-            }
-            match kind {
-                (constants::GROUP, "rollouts") if change.deleted => {
-                    gone.push(Place { namespace: object.namespace(), name: object.name() });
-                }
-                (constants::GROUP, "rollouts") => {
-                    keys.push(Place { namespace: object.namespace(), name: object.name() })
-                }
-                ("apps", "replicasets" | "deployments") | ("", "services" | "pods" | "podtemplates") => {
-                    keys.extend(self.concerned(object, kind.1));
-                }
-                (constants::GROUP, "analysistemplates" | "clusteranalysistemplates") => {
-                    keys.extend(self.measured(&object.namespace()));
-                }
-                _ => {}
-            }
+            let Some(resource) = resource_of(&change.kind) else { continue };
+            let object = change.object.value.clone();
+            let news = if change.deleted { News::Gone(object) } else { News::Object(object) };
+            self.streams.push(&resource, news, now, &mut self.faults);
         }
         self.cursor = self.store.version();
-        for place in gone {
-            let message = constants::message::rollout_deleted(&place.name, &place.namespace);
-            let event = Event { warning: false, reason: constants::reason::ROLLOUT_DELETED, message };
-            self.queue.forget(&Key { machine: Machine::Rollout, place: place.clone() });
-            self.events.push((place, event));
-        }
-        let heard = self.store.now().saturating_add(self.latency).unwrap_or(Timestamp::MAX);
-        for place in keys {
-            self.queue.add_at(&Key { machine: Machine::Rollout, place }, heard);
-        }
-        for place in led {
-            self.queue.add_at(&Key { machine: Machine::Service, place }, heard);
-        }
-    }
-
-    /// The Rollouts of its namespace that an object matters to.
-    fn concerned(&self, object: &Object, plural: &str) -> Vec<Place> {
-        let owner = object::controller(&object.value);
-        let name = object.name();
-        let matters = |rollout: &Rollout| match plural {
-            "services" => services::named(rollout).iter().any(|(_, service)| *service == name),
-            "pods" => view::needs_pods(rollout, self.store.now()),
-            _ => {
-                let refers = rollout.spec.workload_ref.as_ref().is_some_and(|workload| workload.name == name.as_str());
-                refers || owner.as_deref() == Some(rollout.metadata.uid.as_str()) || owner.is_none()
+        while let Some((resource, delivery)) = self.streams.next(now) {
+            match delivery {
+                Delivery::News(news) => self.hear(&resource, news),
+                Delivery::List => self.list(&resource),
             }
-        };
-        let namespace = object.namespace();
-        let rollouts = self.store.list(constants::GROUP, "rollouts", &namespace);
-        let concerned = rollouts.filter(|rollout| matters(&api::read::<Rollout>(&rollout.value).object));
-        concerned.map(|rollout| Place { namespace: rollout.namespace(), name: rollout.name() }).collect()
+        }
     }
 
-    /// The Rollouts that name analysis templates: those of a namespace, or all if it is empty.
-    fn measured(&self, namespace: &str) -> Vec<Place> {
-        let rollouts = self.store.list(constants::GROUP, "rollouts", namespace);
-        let measured = rollouts.filter(|rollout| templates::are_named(&api::read::<Rollout>(&rollout.value).object));
-        measured.map(|rollout| Place { namespace: rollout.namespace(), name: rollout.name() }).collect()
+    fn list(&mut self, resource: &Resource) {
+        let objects = self.store.list(&resource.group, &resource.plural, "");
+        let objects: Vec<Value> = objects.map(|object| object.value.clone()).collect();
+        let version = self.store.version();
+        self.hear(resource, News::List(objects, version));
+    }
+
+    fn hear(&mut self, resource: &Resource, news: News) {
+        let now = self.store.now();
+        let heard = self.state.hear(resource, news, now);
+        for (key, _) in heard.gone {
+            let message = constants::message::rollout_deleted(&key.place.name, &key.place.namespace);
+            let event = Event { warning: false, reason: constants::reason::ROLLOUT_DELETED, message };
+            self.events.push((key.place, event));
+        }
+        for key in heard.keys {
+            if self.latency.is_zero() {
+                self.state.queue.add(&key);
+            } else {
+                self.state.queue.add_at(&key, now.saturating_add(self.latency).unwrap_or(Timestamp::MAX));
+            }
+        }
+    }
+
+    /// One pass: see, decide, act, record, announce.
+    fn pass(&mut self, key: &Key) {
+        let now = self.store.now();
+        let mut written = Vec::new();
+        let outcome = match self.decide(key, &mut written) {
+            Ok(wake) => queue::Outcome::Settled(wake),
+            Err(Stop::Failed(after)) => queue::Outcome::Failed(after),
+            Err(Stop::Impossible(_)) => queue::Outcome::Failed(None),
+            Err(Stop::Died) => return,
+        };
+        self.checker.acknowledged(&written);
+        self.state.finish(key, written, outcome, now, |resource| watched().contains(resource));
+    }
+
+    /// Gives a Service back to its owner, if no Rollout leads it any more.
+    fn release(&mut self, key: &Key) {
+        let rollouts = self.state.cache.list(&resource::rollouts(), &key.place.namespace);
+        let rollouts: Vec<Rollout> = rollouts.map(|rollout| api::read(rollout).object).collect();
+        let service = self.state.cache.get(&resource::services(), &key.place);
+        let patch = service.and_then(|service| services::release(service, &rollouts));
+        let object = ObjectKey { resource: resource::services(), place: key.place.clone() };
+        let write = |body| Write { object, subresource: "", verb: write::Verb::Patch, body };
+        let done = patch.map(write).map_or(Ok(None), |write| self.send(&write));
+        let now = self.store.now();
+        let (written, outcome) = match done {
+            Ok(done) => (done.into_iter().collect(), queue::Outcome::Settled(None)),
+            Err(Stop::Failed(after)) => (Vec::new(), queue::Outcome::Failed(after)),
+            Err(Stop::Impossible(_)) => (Vec::new(), queue::Outcome::Failed(None)),
+            Err(Stop::Died) => return,
+        };
+        self.state.finish(key, written, outcome, now, |resource| watched().contains(resource));
     }
 
     /// Everything that a decision about a Rollout may know; `None` if there is none of that name.
     pub fn see(&self, place: &Place) -> Option<Seen> {
-        let store = &self.store;
-        let object = store.get(constants::GROUP, "rollouts", &place.namespace, &place.name)?;
-        let rollout: Rollout = api::read(&object.value).object;
-        let all = |plural: &str| -> Vec<Value> {
-            let group = if plural == "pods" { "" } else { "apps" };
-            store.list(group, plural, &place.namespace).map(|object| object.value.clone()).collect()
-        };
-        let service = |name: &str| store.get("", "services", &place.namespace, name);
-        let workload = rollout.spec.workload_ref.as_ref().and_then(|workload| {
-            let (group, plural) = match workload.kind.as_str() {
-                "Deployment" => ("apps", "deployments"),
-                "ReplicaSet" => ("apps", "replicasets"),
-                _ => ("", "podtemplates"),
-            };
-            store.get(group, plural, &place.namespace, &workload.name)
-        });
-        Some(Seen {
-            now: store.now(),
-            rollout: object.value.clone(),
-            sets: all("replicasets"),
-            services: services::named(&rollout)
-                .iter()
-                .filter_map(|(_, name)| service(name))
-                .map(|service| service.value.clone())
-                .collect(),
-            workload: workload.map(|workload| workload.value.clone()),
-            templates: templates::reach(&rollout, |scope, name| {
-                let (plural, namespace) = match scope {
-                    templates::Scope::Namespace => ("analysistemplates", place.namespace.as_str()),
-                    templates::Scope::Cluster => ("clusteranalysistemplates", ""),
-                };
-                store.get(constants::GROUP, plural, namespace, name).map(|template| template.value.clone())
-            })
-            .0,
-            pods: if view::needs_pods(&rollout, store.now()) { all("pods") } else { Vec::new() },
-        })
+        observe::see(&self.state.cache, place, self.store.now())
     }
 
-    /// One pass: see, decide, act, record, announce.
-    fn pass(&mut self, place: &Place) -> queue::Outcome {
-        let Some(seen) = self.see(place) else { return queue::Outcome::Settled(None) };
+    fn decide(&mut self, key: &Key, written: &mut Vec<Written>) -> Result<Option<Timestamp>, Stop> {
+        let place = &key.place;
+        let Some(seen) = observe::see(&self.state.cache, place, self.store.now()) else { return Ok(None) };
+        self.checker.sees(&seen);
         let view = View::of(&seen);
         if self.known.insert(view.rollout.metadata.uid.as_str().into()) {
             let message = constants::message::added_to_informer(&place.namespace, &place.name);
@@ -294,108 +347,69 @@ impl Local {
             "{place} is not at rest: {:?}",
             deliberate(&view)
         );
-        let wake = verdict.wake;
         let actions = diff(&view, &verdict);
         let broken = check(&view, &verdict, &actions);
         if !broken.is_empty() {
             self.refused.extend(broken.into_iter().map(|broken| (place.clone(), broken)));
-            return queue::Outcome::Settled(wake);
+            return Err(Stop::Failed(None));
         }
         for action in &actions {
-            if self.act(&view, place, action).is_err() {
-                return queue::Outcome::Failed(None);
-            }
-        }
-        if let Some(patch) = verdict.status.as_ref().and_then(|status| diff::status_patch(&view, status)) {
-            // A pass that changed the Rollout itself has made its own observation old.
-            let patch = self.on_newest(place, patch);
-            if self.patch(constants::GROUP, constants::VERSION, "rollouts", "status", place, patch).is_err() {
-                return queue::Outcome::Failed(None);
-            }
-        }
-        self.events.extend(verdict.events.iter().map(|event| (place.clone(), event.clone())));
-        self.decisions.push((place.clone(), verdict));
-        queue::Outcome::Settled(wake)
-    }
-
-    /// Gives a Service back to its owner, if no Rollout leads it any more.
-    fn release(&mut self, place: &Place) -> queue::Outcome {
-        let rollouts = self.store.list(constants::GROUP, "rollouts", &place.namespace);
-        let rollouts: Vec<Rollout> = rollouts.map(|rollout| api::read(&rollout.value).object).collect();
-        let service = self.store.get("", "services", &place.namespace, &place.name);
-        let Some(patch) = service.and_then(|service| services::release(&service.value, &rollouts)) else {
-            return queue::Outcome::Settled(None);
-        };
-        match self.patch("", "v1", "services", "", place, patch) {
-            Ok(()) => queue::Outcome::Settled(None),
-            Err(_) => queue::Outcome::Failed(None),
-        }
-    }
-
-    fn on_newest(&self, place: &Place, mut patch: Value) -> Value {
-        let newest = self.store.get(constants::GROUP, "rollouts", &place.namespace, &place.name);
-        if let Some(newest) = newest {
-            patch.set_at(&["metadata", "resourceVersion"], newest.version().to_string());
-        }
-        patch
-    }
-
-    fn act(&mut self, view: &View, place: &Place, action: &Action) -> Result<(), Status> {
-        let at = |name: &Text| Place { namespace: place.namespace.clone(), name: name.clone() };
-        match action {
-            Action::CreateSet { set } => {
-                let create = request(Verb::Create, "apps", "v1", "replicasets");
-                let body = Some(set.clone());
-                self.ask(Request { namespace: place.namespace.clone(), body, ..create }).map(drop)
-            }
-            Action::Patch { object, name, patch } => {
-                let patch = patch.clone();
-                match object {
-                    Subject::Rollout => self.patch(constants::GROUP, constants::VERSION, "rollouts", "", place, patch),
-                    Subject::Set => self.patch("apps", "v1", "replicasets", "", &at(name), patch),
-                    Subject::Service => self.patch("", "v1", "services", "", &at(name), patch),
-                    Subject::Pod => self.patch("", "v1", "pods", "", &at(name), patch),
-                    Subject::Workload => self.patch("apps", "v1", workload_resource(view), "", &at(name), patch),
+            match self.send(&Write::of(&view, action)) {
+                Ok(done) => written.extend(done),
+                Err(Stop::Impossible(why)) => {
+                    let verdict = not_created(&view, &why);
+                    if let Some(write) = Write::status(&view, &verdict, None) {
+                        written.extend(self.send(&write)?);
+                    }
+                    self.events.extend(verdict.events.into_iter().map(|event| (place.clone(), event)));
+                    return Err(Stop::Failed(None));
                 }
-            }
-            Action::DeleteSet { name, uid } => {
-                let delete = request(Verb::Delete, "apps", "v1", "replicasets");
-                let body = Some(value!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"}));
-                let (namespace, name) = (place.namespace.clone(), name.clone());
-                self.ask(Request { namespace, name, body, ..delete }).map(drop)
-            }
-            Action::Evict { pod } => {
-                let evict = request(Verb::Create, "", "v1", "pods");
-                let body = Some(value!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}));
-                let (namespace, name) = (place.namespace.clone(), pod.clone());
-                let evict = Request { namespace, name, subresource: "eviction".into(), body, ..evict };
-                match self.ask(evict) {
-                    // A disruption budget says no; it is asked again later.
-                    Err(status) if status.reason == Reason::TooManyRequests => Ok(()),
-                    outcome => outcome.map(drop),
-                }
+                Err(stop) => return Err(stop),
             }
         }
+        let own = written.iter().filter_map(Written::rollout_version).next_back();
+        if let Some(write) = Write::status(&view, &verdict, own) {
+            written.extend(self.send(&write)?);
+        }
+        let Verdict { events, wake, .. } = verdict;
+        self.events.extend(events.into_iter().map(|event| (place.clone(), event)));
+        Ok(wake)
     }
 
-    /// Changes an object by a merge patch.
-    pub fn patch(
-        &mut self,
-        group: &str,
-        version: &str,
-        plural: &str,
-        subresource: &str,
-        place: &Place,
-        patch: Value,
-    ) -> Result<(), Status> {
-        let patched = Request {
-            namespace: place.namespace.clone(),
-            name: place.name.clone(),
-            subresource: subresource.into(),
-            body: Some(patch),
-            ..request(Verb::Patch(PatchType::Merge), group, version, plural)
-        };
-        self.ask(patched).map(drop)
+    /// Sends a write of the engine, as far as nothing goes wrong.
+    fn send(&mut self, write: &Write) -> Result<Option<Written>, Stop> {
+        let now = self.store.now();
+        let fault = self.faults.of_write(self.writes);
+        self.writes += 1;
+        match &fault {
+            Some(Fault::Conflict | Fault::Error) => return Err(Stop::Failed(None)),
+            Some(Fault::Busy(after)) => {
+                return Err(Stop::Failed(Some(now.saturating_add(*after).unwrap_or(Timestamp::MAX))));
+            }
+            Some(Fault::Meanwhile(request)) => drop(self.store.apply(Request::clone(request))),
+            Some(Fault::Lost | Fault::Crash(_)) | None => {}
+        }
+        let before = self.store.version();
+        let outcome = self.store.apply(asked(write));
+        self.checker.wrote(&self.store, before);
+        match fault {
+            Some(Fault::Lost) => return Err(Stop::Failed(None)),
+            Some(Fault::Crash(away)) => {
+                self.kill();
+                self.engine = Engine::Back(now.saturating_add(away).unwrap_or(Timestamp::MAX));
+                return Err(Stop::Died);
+            }
+            Some(Fault::Conflict | Fault::Busy(_) | Fault::Error | Fault::Meanwhile(_)) | None => {}
+        }
+        match outcome {
+            Ok(response) => Ok(write.done(&match response.answer {
+                Answer::Object(_, object) => object.value.clone(),
+                _ => Value::Null,
+            })),
+            Err(status) if write.tolerates(status.code) => Ok(None),
+            Err(status) if write.is_impossible(status.code) => Err(Stop::Impossible(status.message)),
+            Err(_) => Err(Stop::Failed(None)),
+        }
     }
 
     /// Creates an object in a namespace.
@@ -416,10 +430,56 @@ impl Local {
     }
 }
 
-fn workload_resource(view: &View) -> &'static str {
-    match view.rollout.spec.workload_ref.as_ref().map(|workload| workload.kind.as_str()) {
-        Some("ReplicaSet") => "replicasets",
-        _ => "deployments",
+/// A store with our custom resources in it. Reading their schemas takes longer than most stories do, so that it is done
+/// once for each moment at which stories start.
+fn furnished(start: Timestamp, seed: u64) -> Store {
+    static MADE: Mutex<Option<(Timestamp, Store)>> = Mutex::new(None);
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut store = match &*made {
+        Some((at, store)) if *at == start => store.clone(),
+        Some(_) | None => {
+            let mut store = Store::new(Config::new(start, 0));
+            for definition in api::crd::all() {
+                let create = request(Verb::Create, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
+                // Our own definitions are valid: a test installs them.
+                let _ = store.apply(Request { body: Some(definition), ..create });
+            }
+            *made = Some((start, store.clone()));
+            store
+        }
+    };
+    store.reseed(seed);
+    store
+}
+
+/// What the engine follows.
+fn watched() -> [Resource; 8] {
+    let [rollouts, sets, services] = resource::always();
+    let [pods, deployments, pod_templates] = [resource::pods(), resource::deployments(), resource::pod_templates()];
+    let [own, clusters] = [resource::templates(), resource::cluster_templates()];
+    [rollouts, sets, services, pods, deployments, pod_templates, own, clusters]
+}
+
+/// The watched resource of a kind.
+fn resource_of(kind: &Kind) -> Option<Resource> {
+    let is = |resource: &Resource| kind.group == resource.group && kind.plural == resource.plural;
+    watched().into_iter().find(is)
+}
+
+/// A write of the engine as the store is asked.
+fn asked(write: &Write) -> Request {
+    let verb = match &write.verb {
+        write::Verb::Create | write::Verb::Evict(..) => Verb::Create,
+        write::Verb::Patch => Verb::Patch(PatchType::Merge),
+        write::Verb::Delete(..) => Verb::Delete,
+    };
+    let Resource { group, version, plural } = &write.object.resource;
+    Request {
+        namespace: write.object.place.namespace.clone(),
+        name: write.object.place.name.clone(),
+        subresource: write.subresource.into(),
+        body: Some(write.body.clone()),
+        ..request(verb, group, version, plural)
     }
 }
 

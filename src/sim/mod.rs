@@ -1,3 +1,12 @@
 //! The whole system in one process and in virtual time: what tests, forecasts and the fault simulator run on.
 
+mod act;
+pub mod checker;
+pub mod faults;
+pub mod likeness;
 pub mod local;
+pub mod objects;
+mod rules;
+pub mod seed;
+pub mod story;
+pub mod trace;

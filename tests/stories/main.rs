@@ -44,7 +44,7 @@ fn stories_go_as_with_argo_rollouts() {
         if !is_wanted(&story.name) {
             continue;
         }
-        if let Some(why) = &story.needs {
+        if let Some(why) = play::needs(&story) {
             left_out.push(format!("{} ({why})", story.name));
             continue;
         }

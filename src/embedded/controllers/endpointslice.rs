@@ -32,7 +32,7 @@ const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 const SLICE_LIMIT: usize = 100;
 
 /// What made a Service's slices change last, by its uid. After a restart everything counts as new.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Memory(HashMap<Text, Triggers>);
 
 #[derive(Debug, Default, Clone)]

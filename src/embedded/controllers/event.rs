@@ -59,7 +59,7 @@ pub enum Record {
 }
 
 /// Remembers which events were recorded.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Recorder {
     similar: Recent<Similar>,
     seen: Recent<Seen>,
@@ -218,7 +218,7 @@ fn hash(key: &impl Hash) -> u64 {
 }
 
 /// A bounded memory: what was not used for [`MEMORY`] other keys is forgotten.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Recent<T> {
     young: HashMap<u64, T>,
     old: HashMap<u64, T>,

@@ -35,7 +35,7 @@ const DOWN_WINDOW: i64 = 300;
 const PERIOD: SignedDuration = SignedDuration::from_secs(15);
 
 /// The sizes asked for within the windows, by the autoscaler's uid. Forgotten on a restart, as upstream forgets them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Memory(HashMap<Text, Vec<(Timestamp, i64)>>);
 
 impl Memory {

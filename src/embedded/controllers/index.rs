@@ -9,7 +9,7 @@ use super::{ask, hands::Key};
 use crate::kubernetes::{object::Object, value::Text};
 
 /// What controllers look up about pods, beyond the store's index of owners.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Index {
     orphans: HashMap<Text, BTreeSet<Text>>,
     nodes: HashMap<Text, BTreeSet<Key>>,

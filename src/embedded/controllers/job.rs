@@ -37,7 +37,7 @@ const BACK_OFF_LIMIT: SignedDuration = SignedDuration::from_secs(600);
 const BURST: usize = 500;
 
 /// Failures in a row, by the Job's uid. After a restart they are counted from the pods that still exist.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Memory(HashMap<Text, Failures>);
 
 /// Failures since the last success.

@@ -33,7 +33,7 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// Since when nodes are silent or gone.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Memory(HashMap<Text, Timestamp>);
 
 impl Memory {

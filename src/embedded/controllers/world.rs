@@ -121,7 +121,7 @@ const EVENT_TTL: SignedDuration = SignedDuration::from_secs(3600);
 const JOB_BATCH: SignedDuration = SignedDuration::from_secs(1);
 
 /// Everything around the store.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct World {
     settings: Settings,
     /// The last version whose change was noticed; `None` before the first look at all objects.

@@ -41,7 +41,7 @@ impl Change {
 }
 
 /// The last changes. Versions are consecutive, so that a change is found by subtraction.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct History {
     changes: VecDeque<Arc<Change>>,
     window: usize,

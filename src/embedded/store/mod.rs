@@ -75,7 +75,7 @@ impl Config {
 }
 
 /// A Kubernetes cluster's objects, and the API to them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Store {
     registry: Registry,
     /// By group, then plural, of the storage kind.
@@ -282,6 +282,11 @@ impl Store {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// Lets another seed decide from here on: a cluster that was prepared once serves for many.
+    pub fn reseed(&mut self, seed: u64) {
+        self.chance = seed;
     }
 
     fn uid(&mut self) -> Text {

@@ -71,7 +71,7 @@ use crate::kubernetes::{
 
 /// What the kubelet remembers beyond what it wrote: exact times, where objects carry whole seconds. After a restart they
 /// are read from the objects.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Memory {
     lives: HashMap<Text, Life>,
     last_ip: u32,

@@ -1,0 +1,165 @@
+//! All that the engine knows between passes: what watches delivered, what must be seen before a decision, and who is next.
+//!
+//! Shared by the daemon on a cluster and by the simulator. Never reads a clock and never sends anything.
+
+use jiff::Timestamp;
+
+use super::{
+    cache::{Cache, News, place_of, version_of},
+    fence::Fence,
+    key::{Key, Machine, ObjectKey, Place, Resource},
+    observe::{self, resource},
+    queue::{Outcome, Queue},
+    write::Written,
+};
+use crate::{kubernetes::value::Value, rollout::services};
+
+/// What is known, awaited and due.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    /// The objects as the watches delivered them.
+    pub cache: Cache,
+    /// What was written and not yet seen.
+    pub fence: Fence,
+    /// Who is looked at next.
+    pub queue: Queue,
+}
+
+/// What follows from a delivery.
+#[derive(Debug, Default, PartialEq)]
+pub struct Heard {
+    /// Whom it concerns; a key may be named more than once.
+    pub keys: Vec<Key>,
+    /// The Rollouts that are gone, as they last were.
+    pub gone: Vec<(Key, Value)>,
+    /// The objects of any kind that are gone.
+    pub removed: Vec<Place>,
+}
+
+impl State {
+    /// Takes in what a watch delivered: the fence is lowered, what is gone is forgotten. Queue whom it concerns.
+    pub fn hear(&mut self, resource: &Resource, news: News, now: Timestamp) -> Heard {
+        let list = match &news {
+            News::List(_, version) => Some(*version),
+            News::Object(_) | News::Gone(_) => None,
+        };
+        let changes = self.cache.take(resource, news);
+        let mut heard = Heard::default();
+        for change in &changes {
+            let key = ObjectKey { resource: resource.clone(), place: change.place.clone() };
+            heard.keys.extend(match &change.after {
+                Some(object) => {
+                    let uid = object.str_at(&["metadata", "uid"]).unwrap_or_default();
+                    let leaving = object.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
+                    self.fence.saw(&key, uid, change.version, leaving)
+                }
+                None => self.fence.saw_gone(&key, change.version),
+            });
+        }
+        if let Some(version) = list {
+            let cache = &self.cache;
+            heard.keys.extend(self.fence.saw_list(resource, version, |place| cache.get(resource, place).is_some()));
+            // Everything may look different now.
+            heard.keys.extend(self.cache.all(&resource::rollouts()).map(|rollout| subject(&place_of(rollout))));
+        }
+        heard.removed =
+            changes.iter().filter(|change| change.after.is_none()).map(|change| change.place.clone()).collect();
+        for change in changes {
+            if *resource != resource::rollouts() {
+                if *resource == resource::services() && change.after.as_ref().is_some_and(services::is_led) {
+                    heard.keys.push(Key { machine: Machine::Service, place: change.place.clone() });
+                }
+                heard.keys.extend(observe::concerned(&self.cache, resource, &change, now).iter().map(subject));
+                continue;
+            }
+            for name in services::abandoned(change.before.as_ref(), change.after.as_ref()) {
+                let place = Place { namespace: change.place.namespace.clone(), name };
+                heard.keys.push(Key { machine: Machine::Service, place });
+            }
+            let key = subject(&change.place);
+            match (change.after, change.before) {
+                (Some(_), _) => heard.keys.push(key),
+                (None, before) => {
+                    self.queue.forget(&key);
+                    self.fence.forget(&key);
+                    heard.gone.extend(before.map(|before| (key, before)));
+                }
+            }
+        }
+        heard
+    }
+
+    /// Nobody watches this resource any more: nothing is known of it, and nobody waits to see it. Queue who did.
+    pub fn unwatch(&mut self, resource: &Resource) -> Vec<Key> {
+        self.cache.drop(resource);
+        self.fence.saw_list(resource, u64::MAX, |_| false)
+    }
+
+    /// Who has a pass now. Never one who would decide on less than was written: it is told as `fenced`, and what is seen
+    /// brings it back.
+    pub fn next(&mut self, now: Timestamp, fenced: impl Fn(&Key)) -> Option<Key> {
+        loop {
+            let key = self.queue.next(now)?;
+            if self.fence.behind(&key).is_none() {
+                return Some(key);
+            }
+            fenced(&key);
+            self.queue.done(&key, Outcome::Settled(None), now);
+        }
+    }
+
+    /// A pass has ended: what it wrote must be seen before the next one, as far as it is watched.
+    pub fn finish(
+        &mut self,
+        key: &Key,
+        written: Vec<Written>,
+        outcome: Outcome,
+        now: Timestamp,
+        is_watched: impl Fn(&Resource) -> bool,
+    ) {
+        for write in written {
+            match write {
+                Written::Version(object, version) => {
+                    let seen = self.cache.get(&object.resource, &object.place).map_or(0, version_of);
+                    if seen < version && is_watched(&object.resource) {
+                        self.fence.wrote(key, &object, version);
+                    }
+                }
+                Written::Deleted(object, uid, version) => {
+                    let seen = self.cache.get(&object.resource, &object.place);
+                    let is_there = seen.is_some_and(|seen| seen.str_at(&["metadata", "uid"]) == Some(&uid));
+                    if is_there && seen.map_or(0, version_of) <= version {
+                        self.fence.deleted(key, &object, &uid, version);
+                    }
+                }
+            }
+        }
+        self.queue.done(key, outcome, now);
+    }
+}
+
+/// The key of the Rollout at a place.
+pub fn subject(place: &Place) -> Key {
+    Key { machine: Machine::Rollout, place: place.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    #[test]
+    fn who_waits_to_see_what_nobody_watches_any_more_goes_on() {
+        let (mut state, now, web) = (State::default(), Timestamp::UNIX_EPOCH, subject(&Place::new("shop", "web")));
+        let pod = ObjectKey { resource: resource::pods(), place: Place::new("shop", "web-1") };
+        let object = value!({"metadata": {"namespace": "shop", "name": "web-1", "uid": "u", "resourceVersion": "5"}});
+        state.hear(&pod.resource, News::List(vec![object], 5), now);
+        state.queue.add(&web);
+        assert_eq!(state.next(now, |_| {}), Some(web.clone()));
+        let evicted = vec![Written::Deleted(pod.clone(), "u".into(), 5)];
+        state.finish(&web, evicted, Outcome::Settled(None), now, |_| true);
+        state.queue.add(&web);
+        assert_eq!(state.next(now, |_| {}), None, "the eviction must show first");
+        assert_eq!(state.unwatch(&pod.resource), [web]);
+    }
+}

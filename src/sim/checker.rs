@@ -1,0 +1,243 @@
+//! What must never happen over time, whatever was decided: a judge of the history of a cluster.
+//!
+//! Looks at every committed change, at what each pass saw and at what the engine was told of its writes. Shares no function
+//! with the decision, so that one mistake cannot hide in both. Never repairs and never interferes: it remembers what was
+//! broken. Rules carry their names (S5, S41 …); those about one decision alone are in [`crate::rollout::invariant`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::rules::{self, Kind};
+use crate::{
+    api::constants::{annotation, label},
+    embedded::store::{Store, history::Change},
+    engine::write::Written,
+    kubernetes::{
+        object,
+        value::{Text, Value},
+    },
+    rollout::Seen,
+};
+
+/// How late an old version may go.
+const LATE: SignedDuration = SignedDuration::from_secs(10);
+
+/// What was seen so far, and what was broken.
+#[derive(Debug, Clone, Default)]
+pub struct Checker {
+    broken: Vec<String>,
+    cursor: u64,
+    /// The versions that the engine made.
+    own: BTreeSet<u64>,
+    /// The newest version of each object that the engine was told it wrote, by plural, namespace and name.
+    acknowledged: BTreeMap<(Text, Text, Text), u64>,
+    /// The newest version of each object that a pass saw, by uid.
+    seen: BTreeMap<Text, u64>,
+    /// What each field that the engine owns has been since something last happened to its Rollout.
+    values: BTreeMap<(Text, Text), Vec<String>>,
+    /// The pauses that were begun: by uid, attempt and step.
+    pauses: BTreeSet<(Text, u64, i64)>,
+    /// Which attempt each Rollout is in.
+    attempts: BTreeMap<Text, u64>,
+    /// When old versions must have gone, by uid.
+    deadlines: BTreeMap<Text, (Timestamp, Text)>,
+}
+
+impl Checker {
+    /// What was broken, oldest first.
+    pub fn broken(&self) -> Vec<String> {
+        self.broken.clone()
+    }
+
+    /// Something that somebody else noticed.
+    pub fn complain(&mut self, what: String) {
+        self.broken.push(what);
+    }
+
+    /// The engine died: it no longer knows what it wrote or saw.
+    pub fn died(&mut self) {
+        self.acknowledged.clear();
+        self.seen.clear();
+        // Nobody can be on time who is not there.
+        self.deadlines.clear();
+    }
+
+    /// A pass looks at this (S1, S2).
+    pub fn sees(&mut self, seen: &Seen) {
+        let rollouts = [("rollouts", &seen.rollout)].into_iter();
+        let sets = seen.sets.iter().map(|set| ("replicasets", set));
+        let services = seen.services.iter().map(|service| ("services", service));
+        let pods = seen.pods.iter().map(|pod| ("pods", pod));
+        for (plural, object) in rollouts.chain(sets).chain(services).chain(pods) {
+            let text = |key: &str| object.at(&["metadata", key]).and_then(Value::as_text).cloned().unwrap_or_default();
+            let version: u64 = text("resourceVersion").parse().unwrap_or_default();
+            let name = text("name");
+            let wrote = self.acknowledged.get(&(plural.into(), text("namespace"), name.clone()));
+            if let Some(wrote) = wrote.filter(|wrote| version < **wrote) {
+                self.broken.push(format!("S1: a pass saw {plural} {name} at {version}, but {wrote} was written"));
+            }
+            let last = self.seen.entry(text("uid")).or_default();
+            if version < *last {
+                self.broken.push(format!("S2: a pass saw {plural} {name} at {version} after {last}"));
+            }
+            *last = version;
+        }
+    }
+
+    /// The engine was told of these writes.
+    pub fn acknowledged(&mut self, written: &[Written]) {
+        for write in written {
+            if let Written::Version(key, version) = write {
+                let place = &key.place;
+                let key = (key.resource.plural.clone(), place.namespace.clone(), place.name.clone());
+                self.acknowledged.insert(key, *version);
+            }
+        }
+    }
+
+    /// The engine's own request made every change after this version (S5, S48).
+    pub fn wrote(&mut self, store: &Store, before: u64) {
+        for change in store.changes_since(before) {
+            self.own.insert(change.version);
+            let (Some(kind), Some(old)) = (Kind::of(&change.kind.kind), &change.old) else { continue };
+            for field in rules::foreign(kind, &old.value, &change.object.value) {
+                self.broken.push(format!("S5: {} {} was not the engine's to change in {}", field, kind, old.name()));
+            }
+        }
+    }
+
+    /// Looks at everything that happened since the last look, and at the time.
+    pub fn watch(&mut self, store: &Store) {
+        for change in store.changes_since(self.cursor) {
+            match Kind::of(&change.kind.kind) {
+                Some(Kind::Rollout) => self.rollout_changed(change),
+                Some(Kind::Set) => self.set_changed(store, change),
+                Some(Kind::Service) => self.service_changed(change),
+                Some(Kind::Pod | Kind::Workload) | None => {}
+            }
+        }
+        self.cursor = store.version();
+        self.watch_deadlines(store);
+    }
+
+    fn rollout_changed(&mut self, change: &Change) {
+        let (uid, name) = (change.object.uid(), change.object.name());
+        let (Some(old), new) = (&change.old, &change.object.value) else { return };
+        if change.deleted {
+            return;
+        }
+        let is_own = self.own.contains(&change.version);
+        for broken in rules::status(&old.value, new) {
+            self.broken.push(format!("{broken} ({name})"));
+        }
+        if rules::is_news(&old.value, new, is_own) {
+            self.forget_values(&uid);
+        }
+        let attempt = self.attempts.entry(uid.clone()).or_default();
+        if rules::begins_attempt(&old.value, new) {
+            *attempt += 1;
+        }
+        if let Some(step) = rules::begun_pause(&old.value, new)
+            && !self.pauses.insert((uid, *attempt, step))
+        {
+            self.broken.push(format!("S36: {name} paused at step {step} twice in one attempt"));
+        }
+    }
+
+    fn set_changed(&mut self, store: &Store, change: &Change) {
+        let set = &change.object.value;
+        let uid = change.object.uid();
+        let Some(owner) = object::controller(set) else { return };
+        self.deadlines.remove(&uid);
+        if change.deleted {
+            return;
+        }
+        let is_own = self.own.contains(&change.version);
+        let siblings: Vec<&Value> = store
+            .list("apps", "replicasets", &change.object.namespace())
+            .map(|sibling| &sibling.value)
+            .filter(|sibling| object::controller(sibling).as_ref() == Some(&owner))
+            .filter(|sibling| sibling.at(&["metadata", "uid"]) != set.at(&["metadata", "uid"]))
+            .collect();
+        if is_own {
+            self.broken.extend(rules::siblings(change.old.as_ref().map(|old| &old.value), set, &siblings));
+        }
+        let rollout = store
+            .list(crate::api::constants::GROUP, "rollouts", &change.object.namespace())
+            .find(|rollout| rollout.uid() == owner)
+            .map(|rollout| rollout.value.clone());
+        let (Some(rollout), Some(old)) = (rollout, &change.old) else { return };
+        let size = |set: &Value| set.int_at(&["spec", "replicas"]).unwrap_or(1);
+        if is_own && size(&old.value) != size(set) {
+            self.broken.extend(rules::scaled(&rollout, &old.value, set, store.now()));
+            self.note(&owner, &change.object.name(), size(&old.value).to_string(), size(set).to_string());
+        } else if size(&old.value) != size(set) || available(set) < available(&old.value) {
+            self.forget_values(&owner);
+        }
+        if let Some(deadline) = deadline(set)
+            && size(set) > 0
+            && rules::must_go(&rollout, set)
+        {
+            self.deadlines.insert(uid, (deadline, change.object.name()));
+        }
+    }
+
+    fn service_changed(&mut self, change: &Change) {
+        let hash = |service: &Value| {
+            service.str_at(&["spec", "selector", label::POD_TEMPLATE_HASH]).unwrap_or_default().to_owned()
+        };
+        let Some(old) = change.old.as_ref().filter(|_| self.own.contains(&change.version)) else { return };
+        let (before, after) = (hash(&old.value), hash(&change.object.value));
+        if before != after {
+            let owner = change.object.annotation(annotation::MANAGED_BY).unwrap_or_default().into();
+            self.note(&owner, &change.object.name(), before, after);
+        }
+    }
+
+    /// A field that the engine owns took a value (S7).
+    fn note(&mut self, owner: &Text, name: &Text, before: String, after: String) {
+        let values = self.values.entry((owner.clone(), name.clone())).or_insert_with(|| vec![before]);
+        if values.contains(&after) {
+            self.broken.push(format!("S7: {name} went {} → {after} with nothing new", values.join(" → ")));
+        }
+        values.push(after);
+    }
+
+    /// Something happened to a Rollout: what was so before says nothing about what may follow.
+    fn forget_values(&mut self, owner: &Text) {
+        // Services are noted by their Rollout's name, which a uid does not tell.
+        self.values.retain(|(of, _), _| of != owner && of.len() == 36);
+    }
+
+    /// Old versions go in time (S41).
+    fn watch_deadlines(&mut self, store: &Store) {
+        let now = store.now();
+        let late = |deadline: &Timestamp| deadline.saturating_add(LATE).is_ok_and(|latest| latest < now);
+        let late: Vec<Text> =
+            self.deadlines.iter().filter(|(_, (deadline, _))| late(deadline)).map(|(uid, _)| uid.clone()).collect();
+        for uid in late {
+            let Some((deadline, name)) = self.deadlines.remove(&uid) else { continue };
+            // A pause or a broken specification holds everything, and a role given back takes the deadline away.
+            let set = store.list("apps", "replicasets", "").find(|set| set.uid() == uid);
+            let owner = set.and_then(|set| object::controller(&set.value));
+            let rollout = store.list(crate::api::constants::GROUP, "rollouts", "");
+            let rollout = rollout.into_iter().find(|rollout| Some(rollout.uid()) == owner);
+            if let (Some(set), Some(rollout)) = (set, rollout)
+                && rules::must_go(&rollout.value, &set.value)
+                && set.value.int_at(&["spec", "replicas"]).unwrap_or(1) > 0
+            {
+                self.broken.push(format!("S41: {name} was to go at {deadline} and is still there"));
+            }
+        }
+    }
+}
+
+fn available(set: &Value) -> i64 {
+    set.int_at(&["status", "availableReplicas"]).unwrap_or_default()
+}
+
+/// When a ReplicaSet is to go.
+fn deadline(set: &Value) -> Option<Timestamp> {
+    set.str_at(&["metadata", "annotations", annotation::SCALE_DOWN_DEADLINE])?.parse().ok()
+}

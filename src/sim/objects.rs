@@ -1,0 +1,148 @@
+//! The objects of stories: their kinds, their short forms, and questions about them.
+//!
+//! Never looks at a cluster.
+
+use crate::{
+    engine::{key::Resource, observe::resource},
+    kubernetes::value::{Map, Value},
+    value,
+};
+
+/// The annotation that numbers versions.
+pub const REVISION: &str = "rollout.argoproj.io/revision";
+
+/// The resource of a kind that stories know.
+pub fn kind_of(kind: &str) -> Option<Resource> {
+    Some(match kind {
+        "Rollout" => resource::rollouts(),
+        "AnalysisTemplate" => Resource::new("argoproj.io", "v1alpha1", "analysistemplates"),
+        "ReplicaSet" => resource::sets(),
+        "Deployment" => resource::deployments(),
+        "Service" => resource::services(),
+        "Pod" => resource::pods(),
+        "PodTemplate" => resource::pod_templates(),
+        "PodDisruptionBudget" => Resource::new("policy", "v1", "poddisruptionbudgets"),
+        "HorizontalPodAutoscaler" => Resource::new("autoscaling", "v2", "horizontalpodautoscalers"),
+        "ConfigMap" => Resource::new("", "v1", "configmaps"),
+        "Node" => Resource::new("", "v1", "nodes"),
+        _ => return None,
+    })
+}
+
+/// The short forms of objects (`rollout`, `deployment`, `service`, `budget`); a manifest is left as it is.
+pub fn expand(entry: &Value) -> Value {
+    if entry.get("kind").is_some() {
+        return entry.clone();
+    }
+    let Some((what, given)) = entry.as_map().and_then(|map| map.iter().next()) else { return Value::Null };
+    let given = if given.as_str().is_some() { value!({"name": given.clone()}) } else { given.clone() };
+    let name = given.str_at(&["name"]).unwrap_or("web");
+    let mut metadata = value!({"name": name});
+    merge(&mut metadata, given.get("metadata"));
+    let app = given.str_at(&["app"]).unwrap_or(name);
+    match what.as_str() {
+        "rollout" => rollout(&given, app, metadata),
+        "deployment" => value!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
+            "replicas": or(&given, "replicas", 2),
+            "selector": {"matchLabels": {"app": app}}, "template": template(&given, app)}}),
+        "service" => value!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
+            "type": or(&given, "type", "ClusterIP"),
+            "selector": or(&given, "selector", value!({"app": "web"})),
+            "ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]}}),
+        "budget" => value!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": {
+            "minAvailable": or(&given, "minAvailable", 1), "selector": {"matchLabels": {"app": app}}}}),
+        _ => Value::Null,
+    }
+}
+
+fn or(given: &Value, key: &str, otherwise: impl Into<Value>) -> Value {
+    given.get(key).cloned().unwrap_or_else(|| otherwise.into())
+}
+
+fn rollout(given: &Value, app: &str, metadata: Value) -> Value {
+    let mut spec = value!({"replicas": or(given, "replicas", 2), "selector": {"matchLabels": {"app": app}},
+        "template": template(given, app), "strategy": or(given, "strategy", Value::Null)});
+    merge(&mut spec, given.get("spec"));
+    if let Some(spec) = spec.as_map_mut() {
+        spec.retain(|_, value| !value.is_null());
+    }
+    value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": metadata, "spec": spec})
+}
+
+fn template(given: &Value, app: &str) -> Value {
+    let mut container = value!({"name": "app", "image": or(given, "image", "app:v1")});
+    for key in ["command", "args", "readinessProbe", "lifecycle", "ports", "env"] {
+        if let Some(value) = given.get(key) {
+            container.set_at(&[key], value.clone());
+        }
+    }
+    let mut labels = value!({"app": app});
+    merge(&mut labels, given.get("podLabels"));
+    let mut spec = value!({"containers": [container]});
+    merge(&mut spec, given.get("podSpec"));
+    let mut template = value!({"metadata": {"labels": labels}, "spec": spec});
+    if let Some(annotations) = given.get("podAnnotations") {
+        template.set_at(&["metadata", "annotations"], annotations.clone());
+    }
+    template
+}
+
+fn merge(into: &mut Value, from: Option<&Value>) {
+    for (key, value) in from.and_then(Value::as_map).into_iter().flat_map(Map::iter) {
+        into.set_at(&[key.as_str()], value.clone());
+    }
+}
+
+/// What is at a path such as `status.conditions[0].type`; `~` stands for a dot in a key.
+pub fn dig(object: &Value, path: &str) -> Value {
+    let path = path.replace('[', ".").replace(']', "");
+    let mut found = object;
+    for key in path.split('.') {
+        let next = match (found.as_list(), key.parse::<usize>()) {
+            (Some(items), Ok(index)) => items.get(index),
+            _ => found.get(&key.replace('~', ".")),
+        };
+        let Some(next) = next else { return Value::Null };
+        found = next;
+    }
+    found.clone()
+}
+
+/// Whether a value is as wanted: the same, or as `{in: […]}`, `{min: n}`, `{max: n}`, `{contains: text}` or
+/// `{exists: …}` say. What is missing counts as 0, no, and nothing.
+pub fn matches(want: &Value, got: &Value) -> bool {
+    if let Some((key, argument)) = want.as_map().and_then(|map| map.iter().next()) {
+        let number = got.as_int().unwrap_or_default();
+        match key.as_str() {
+            "in" => return argument.as_list().unwrap_or_default().contains(got),
+            "min" => return number >= argument.as_int().unwrap_or(i64::MAX),
+            "max" => return number <= argument.as_int().unwrap_or(i64::MIN),
+            "contains" => return got.as_str().unwrap_or_default().contains(argument.as_str().unwrap_or_default()),
+            "exists" => return got.is_null() != (argument.as_bool() == Some(true)),
+            _ => {}
+        }
+    }
+    match (want, got) {
+        (Value::Int(want), Value::Null) => *want == 0,
+        (Value::Bool(want), Value::Null) => !want,
+        _ => want == got,
+    }
+}
+
+/// A scalar as conditions and annotations write it.
+pub fn text(value: &Value) -> String {
+    match (value.as_bool(), value.as_str()) {
+        (Some(true), _) => "True".into(),
+        (Some(false), _) => "False".into(),
+        (None, Some(text)) => text.to_owned(),
+        (None, None) => value.to_json(),
+    }
+}
+
+/// Whether a name is as a pattern with one `*` says.
+pub fn glob(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((head, tail)) => text.starts_with(head) && text.ends_with(tail),
+    }
+}

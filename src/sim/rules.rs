@@ -1,0 +1,340 @@
+//! The rules of the [`checker`](super::checker), each a function of an object before and after a change.
+//!
+//! Never looks at anything else, so that each has a table of its own.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::{
+    api::constants::{annotation, label},
+    kubernetes::value::{Map, Value},
+};
+
+/// What a role put on a ReplicaSet.
+const EPHEMERAL: &str = "rollout.argoproj.io/ephemeral-metadata";
+
+/// What the engine writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A Rollout.
+    Rollout,
+    /// A ReplicaSet.
+    Set,
+    /// A Service.
+    Service,
+    /// A pod.
+    Pod,
+    /// A workload that a Rollout refers to.
+    Workload,
+}
+
+impl Kind {
+    /// The kind of this name, if the engine has business with it.
+    pub fn of(kind: &str) -> Option<Kind> {
+        Some(match kind {
+            "Rollout" => Kind::Rollout,
+            "ReplicaSet" => Kind::Set,
+            "Service" => Kind::Service,
+            "Pod" => Kind::Pod,
+            "Deployment" => Kind::Workload,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Rollout => "of the rollout",
+            Kind::Set => "of the replica set",
+            Kind::Service => "of the service",
+            Kind::Pod => "of the pod",
+            Kind::Workload => "of the workload",
+        })
+    }
+}
+
+/// The fields that a write of the engine changed and that are not its own (S5), the size of a Rollout that has one among
+/// them (S48).
+pub fn foreign(kind: Kind, old: &Value, new: &Value) -> Vec<String> {
+    let mut changed = Vec::new();
+    differences(String::new(), old, new, &mut changed);
+    changed.retain(|path| !is_own(kind, path, old));
+    changed
+}
+
+fn is_own(kind: Kind, path: &str, old: &Value) -> bool {
+    let server = ["metadata.resourceVersion", "metadata.generation", "metadata.managedFields", "metadata.deletion"];
+    if server.iter().any(|prefix| path.starts_with(prefix)) {
+        return true;
+    }
+    let note = |key: &str| path == format!("metadata.annotations.{key}") || path == "metadata.annotations";
+    match kind {
+        Kind::Rollout => {
+            path.starts_with("status")
+                // A template with values that no pod can have is written back as far as it can be read.
+                || path.starts_with("spec.template")
+                || note(annotation::REVISION)
+                || note(annotation::WORKLOAD_GENERATION)
+                || path == "spec.replicas" && old.at(&["spec", "replicas"]).is_none()
+        }
+        Kind::Set => ["spec.replicas", "spec.minReadySeconds", "spec.template.spec.affinity", "spec.template.metadata"]
+            .into_iter()
+            .chain(["metadata.annotations", "metadata.labels", "metadata.ownerReferences", "status"])
+            .any(|prefix| path.starts_with(prefix)),
+        Kind::Service => path == format!("spec.selector.{}", label::POD_TEMPLATE_HASH) || note(annotation::MANAGED_BY),
+        Kind::Pod => {
+            path.starts_with("metadata.labels")
+                || path.starts_with("metadata.annotations")
+                || path.starts_with("status")
+        }
+        Kind::Workload => path == "spec.replicas",
+    }
+}
+
+/// The paths at which two values differ, down to what is not an object in both.
+fn differences(path: String, old: &Value, new: &Value, out: &mut Vec<String>) {
+    if old.is(new) || old == new {
+        return;
+    }
+    let (Some(before), Some(after)) = (old.as_map(), new.as_map()) else { return out.push(path) };
+    let keys: std::collections::BTreeSet<&str> = before.keys().chain(after.keys()).map(|key| key.as_str()).collect();
+    for key in keys {
+        let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        let of = |map: &Map| map.get(key).cloned().unwrap_or_default();
+        differences(path, &of(before), &of(after), out);
+    }
+}
+
+fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object.str_at(&["status", key]).unwrap_or_default()
+}
+
+fn flag(object: &Value, key: &str) -> bool {
+    object.at(&["status", key]).and_then(Value::as_bool) == Some(true)
+}
+
+fn index(object: &Value) -> Option<i64> {
+    object.int_at(&["status", "currentStepIndex"])
+}
+
+/// What status must never do from one version of a Rollout to the next (S14, S36, S50).
+pub fn status(old: &Value, new: &Value) -> Vec<String> {
+    let mut broken = Vec::new();
+    for key in ["stableRS", "currentPodHash", "selector", "phase", "observedGeneration"] {
+        if !text(old, key).is_empty() && text(new, key).is_empty() {
+            broken.push(format!("S50: status.{key} was lost"));
+        }
+    }
+    let has = |object: &Value, kind: &str| {
+        object.list_at(&["status", "conditions"]).iter().any(|condition| condition.str_at(&["type"]) == Some(kind))
+    };
+    for kind in ["Available", "Completed", "Healthy", "Paused", "Progressing"] {
+        if has(old, kind) && !has(new, kind) {
+            broken.push(format!("S50: condition {kind} was lost"));
+        }
+    }
+    let revision = |object: &Value| -> i64 {
+        let text = object.str_at(&["metadata", "annotations", annotation::REVISION]).unwrap_or_default();
+        text.parse().unwrap_or_default()
+    };
+    if revision(new) < revision(old) && revision(new) != 0 {
+        broken.push(format!("S14: revision {} became {}", revision(old), revision(new)));
+    }
+    let same = |key: &str| text(old, key) == text(new, key);
+    let same_attempt = same("currentPodHash") && same("currentStepHash") && !flag(old, "abort") && !flag(new, "abort");
+    if let (true, Some(from), Some(to)) = (same_attempt, index(old), index(new))
+        && to < from
+    {
+        broken.push(format!("S36: step {from} became {to}"));
+    }
+    broken
+}
+
+/// Whether what follows may differ from what was: somebody changed the Rollout, or it came to another point.
+pub fn is_news(old: &Value, new: &Value, is_own: bool) -> bool {
+    let moved = ["currentPodHash", "stableRS", "currentStepHash"].iter().any(|key| text(old, key) != text(new, key));
+    let flags = ["abort", "promoteFull", "controllerPause"].iter().any(|key| flag(old, key) != flag(new, key));
+    let pauses = old.at(&["status", "pauseConditions"]) != new.at(&["status", "pauseConditions"]);
+    !is_own || moved || flags || pauses || index(old) != index(new)
+}
+
+/// Whether an attempt begins: another version, other steps, or a retry.
+pub fn begins_attempt(old: &Value, new: &Value) -> bool {
+    let moved = ["currentPodHash", "currentStepHash"].iter().any(|key| text(old, key) != text(new, key));
+    moved || flag(old, "abort") != flag(new, "abort") || old.at(&["spec", "strategy"]) != new.at(&["spec", "strategy"])
+}
+
+/// The step at which the pause of a pause step begins with this change.
+pub fn begun_pause(old: &Value, new: &Value) -> Option<i64> {
+    let pauses = |object: &Value| {
+        let pauses = object.list_at(&["status", "pauseConditions"]);
+        pauses.iter().any(|pause| pause.str_at(&["reason"]) == Some("CanaryPauseStep"))
+    };
+    if pauses(old) || !pauses(new) { None } else { index(new) }
+}
+
+/// What must never be so of a ReplicaSet beside its siblings (S9, S14).
+pub fn siblings(old: Option<&Value>, set: &Value, siblings: &[&Value]) -> Vec<String> {
+    let name = set.str_at(&["metadata", "name"]).unwrap_or_default();
+    let mut broken = Vec::new();
+    let revision =
+        |set: &Value| set.str_at(&["metadata", "annotations", annotation::REVISION]).unwrap_or("").to_owned();
+    let number = revision(set);
+    if old.is_none_or(|old| revision(old) != number) && !number.is_empty() {
+        let twins = siblings.iter().filter(|sibling| revision(sibling) == number);
+        broken.extend(twins.map(|_| format!("S14: {name} is not the only one of revision {number}")));
+    }
+    // Metadata of a role that a person took over into the template makes another template.
+    let is_dressed = |set: &Value| set.at(&["metadata", "annotations", EPHEMERAL]).is_some();
+    if old.is_none() && !is_dressed(set) {
+        let own = bare_template(set);
+        let twins = siblings.iter().filter(|sibling| !is_dressed(sibling) && bare_template(sibling) == own);
+        broken.extend(twins.map(|twin| {
+            format!("S9: {name} has the template of {}", twin.str_at(&["metadata", "name"]).unwrap_or_default())
+        }));
+    }
+    broken
+}
+
+/// A pod template without what a role or the engine puts in.
+fn bare_template(set: &Value) -> Value {
+    let mut template = set.at(&["spec", "template"]).cloned().unwrap_or_default();
+    template.remove_at(&["metadata", "labels", label::POD_TEMPLATE_HASH]);
+    template.remove_at(&["metadata", "creationTimestamp"]);
+    template.remove_at(&["spec", "affinity"]);
+    template
+}
+
+/// What the engine must never do to the size of a ReplicaSet, as its Rollout is now (S30, S41).
+pub fn scaled(rollout: &Value, old: &Value, new: &Value, now: Timestamp) -> Vec<String> {
+    let size = |set: &Value| set.int_at(&["spec", "replicas"]).unwrap_or(1);
+    let name = new.str_at(&["metadata", "name"]).unwrap_or_default();
+    let hash = new.str_at(&["metadata", "labels", label::POD_TEMPLATE_HASH]).unwrap_or_default();
+    let mut broken = Vec::new();
+    let strategy = rollout.at(&["spec", "strategy", "blueGreen"]);
+    let generation = rollout.int_at(&["metadata", "generation"]).unwrap_or_default().to_string();
+    let is_observed = text(rollout, "observedGeneration") == generation;
+    let is_aborted = flag(rollout, "abort")
+        && is_observed
+        && hash == text(rollout, "currentPodHash")
+        && hash != text(rollout, "stableRS")
+        && strategy.is_none_or(|strategy| strategy.int_at(&["abortScaleDownDelaySeconds"]) != Some(0));
+    if is_aborted && size(new) > size(old) {
+        broken.push(format!("S30: {name} grew from {} to {} after an abort", size(old), size(new)));
+    }
+    let deadline = new.str_at(&["metadata", "annotations", annotation::SCALE_DOWN_DEADLINE]);
+    let deadline: Option<Timestamp> = deadline.and_then(|text| text.parse().ok());
+    let limited = strategy.and_then(|strategy| strategy.get("scaleDownDelayRevisionLimit")).is_some();
+    if let Some(deadline) = deadline.filter(|deadline| *deadline > now)
+        && strategy.is_some()
+        && !limited
+        && size(new) < size(old)
+        && size(new) == 0
+    {
+        broken.push(format!("S41: {name} went before {deadline}"));
+    }
+    broken
+}
+
+/// Whether a ReplicaSet that has a deadline goes when it is over: nothing holds it.
+pub fn must_go(rollout: &Value, set: &Value) -> bool {
+    let hash = set.str_at(&["metadata", "labels", label::POD_TEMPLATE_HASH]).unwrap_or_default();
+    let is_paused = rollout.at(&["spec", "paused"]).and_then(Value::as_bool) == Some(true);
+    let conditions = rollout.list_at(&["status", "conditions"]);
+    let is_invalid = conditions.iter().any(|condition| condition.str_at(&["type"]) == Some("InvalidSpec"));
+    let has_role =
+        hash == text(rollout, "stableRS") || hash == text(rollout, "currentPodHash") && !flag(rollout, "abort");
+    let is_leaving = rollout.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
+    !is_paused && !is_invalid && !has_role && !is_leaving
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    #[test]
+    fn s5_the_engine_changes_only_what_is_its_own() {
+        let rollout = |spec: Value, note: &str| value!({"metadata": {"annotations": {"rollout.argoproj.io/revision": note, "note": "x"}}, "spec": spec});
+        let set = |replicas: i64, image: &str| value!({"spec": {"replicas": replicas, "template": {"spec": {"containers": [{"image": image}]}}}});
+        let service = |hash: &str, port: i64| value!({"spec": {"selector": {"app": "web", label::POD_TEMPLATE_HASH: hash}, "ports": [{"port": port}]}});
+        for (kind, old, new, expected) in [
+            (Kind::Rollout, rollout(value!({}), "1"), rollout(value!({"replicas": 1}), "2"), &[][..]),
+            (
+                Kind::Rollout,
+                rollout(value!({"replicas": 3}), "1"),
+                rollout(value!({"replicas": 1}), "1"),
+                &["spec.replicas"],
+            ),
+            (Kind::Set, set(1, "a"), set(2, "a"), &[]),
+            (Kind::Set, set(1, "a"), set(1, "b"), &["spec.template.spec.containers"]),
+            (Kind::Service, service("a", 80), service("b", 80), &[]),
+            (Kind::Service, service("a", 80), service("b", 81), &["spec.ports"]),
+        ] {
+            assert_eq!(foreign(kind, &old, &new), expected, "{kind} {old} {new}");
+        }
+    }
+
+    #[test]
+    fn s14_s36_s50_status_never_forgets_and_never_goes_back() {
+        let at = |status: Value| value!({"status": status});
+        for (old, new, expected) in [
+            (value!({"stableRS": "a"}), value!({"stableRS": "b"}), ""),
+            (value!({"stableRS": "a"}), value!({}), "S50: status.stableRS was lost"),
+            (value!({"currentStepIndex": 1}), value!({"currentStepIndex": 2}), ""),
+            (value!({"currentStepIndex": 2}), value!({"currentStepIndex": 1}), "S36: step 2 became 1"),
+            (value!({"currentStepIndex": 2}), value!({"currentStepIndex": 0, "abort": true}), ""),
+            (value!({"currentStepIndex": 2}), value!({"currentStepIndex": 0, "currentPodHash": "b"}), ""),
+            (
+                value!({"conditions": [{"type": "Paused"}]}),
+                value!({"conditions": []}),
+                "S50: condition Paused was lost",
+            ),
+        ] {
+            assert_eq!(status(&at(old.clone()), &at(new.clone())).join("; "), expected, "{old} → {new}");
+        }
+        let noted = |revision: &str| value!({"metadata": {"annotations": {annotation::REVISION: revision}}});
+        assert_eq!(status(&noted("3"), &noted("4")), Vec::<String>::new());
+        assert_eq!(status(&noted("3"), &noted("2")), ["S14: revision 3 became 2"]);
+    }
+
+    #[test]
+    fn s30_s41_sizes_after_an_abort_and_before_a_deadline() {
+        let rollout = value!({"metadata": {"generation": 2}, "spec": {"strategy": {"blueGreen": {}}},
+            "status": {"abort": true, "currentPodHash": "b", "stableRS": "a", "observedGeneration": "2"}});
+        let set = |hash: &str, replicas: i64, deadline: &str| {
+            value!({"metadata": {"name": hash, "labels": {label::POD_TEMPLATE_HASH: hash},
+                "annotations": {annotation::SCALE_DOWN_DEADLINE: deadline}}, "spec": {"replicas": replicas}})
+        };
+        let now: Timestamp = "2026-01-01T00:00:05Z".parse().unwrap();
+        for (old, new, expected) in [
+            (set("b", 1, ""), set("b", 2, ""), "S30: b grew from 1 to 2 after an abort"),
+            (set("a", 1, ""), set("a", 2, ""), ""),
+            (set("b", 2, ""), set("b", 0, ""), ""),
+            (
+                set("c", 2, "2026-01-01T00:00:09Z"),
+                set("c", 0, "2026-01-01T00:00:09Z"),
+                "S41: c went before 2026-01-01T00:00:09Z",
+            ),
+            (set("c", 2, "2026-01-01T00:00:05Z"), set("c", 0, "2026-01-01T00:00:05Z"), ""),
+        ] {
+            assert_eq!(scaled(&rollout, &old, &new, now).join("; "), expected, "{old} → {new}");
+        }
+    }
+
+    #[test]
+    fn s9_s14_siblings_differ_in_template_and_revision() {
+        let set = |name: &str, revision: &str, image: &str| {
+            value!({"metadata": {"name": name, "annotations": {annotation::REVISION: revision}},
+                "spec": {"template": {"metadata": {"labels": {"app": "web", label::POD_TEMPLATE_HASH: name}},
+                    "spec": {"containers": [{"image": image}]}}}})
+        };
+        let other = set("a", "1", "v1");
+        assert_eq!(siblings(None, &set("b", "2", "v2"), &[&other]), Vec::<String>::new());
+        assert_eq!(siblings(None, &set("b", "2", "v1"), &[&other]), ["S9: b has the template of a"]);
+        assert_eq!(siblings(None, &set("b", "1", "v2"), &[&other]), ["S14: b is not the only one of revision 1"]);
+        assert_eq!(siblings(Some(&set("b", "1", "v2")), &set("b", "1", "v2"), &[&other]), Vec::<String>::new());
+    }
+}
