@@ -28,7 +28,7 @@
 //! | [`analysis`] | how an analysis goes on; today the language of its conditions |
 //! | [`sync`] | deciding about a GitSource: the objects of a commit, what is applied and pruned, what the commit is told |
 //! | [`manifest`] | bytes of files to objects that know their places |
-//! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache |
+//! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache, what is counted |
 //! | [`forge`] | telling commits how they went, webhooks; one leaf per git host |
 //! | [`lint`] | manifests to every problem they have |
 //! | [`tree`] | a Rollout and all that belongs to it, as people see it |

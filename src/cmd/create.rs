@@ -3,13 +3,13 @@
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context, anyhow};
-use clap::{ArgAction, Args, Subcommand};
+use clap::{Args, Subcommand};
 
 use super::{
     access::Cluster,
     get,
     intent::{Common, analysis_runs},
-    print::{name, show},
+    print::{Watch, name, show},
     remedied,
 };
 use crate::{
@@ -29,9 +29,8 @@ pub struct Arguments {
     /// Files with Rollouts, Experiments, AnalysisTemplates, ClusterAnalysisTemplates or AnalysisRuns.
     #[arg(short, long, value_name = "FILE")]
     filename: Vec<PathBuf>,
-    /// Go on, and show how the Rollout or Experiment is doing.
-    #[arg(short, long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_possible_values = true, hide_default_value = true)]
-    watch: bool,
+    #[command(flatten)]
+    watch: Watch,
     /// Do not colour the output.
     #[arg(long)]
     no_color: bool,
@@ -85,7 +84,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     for file in &arguments.filename {
         objects.extend(read(file)?);
     }
-    match (&objects[..], arguments.watch) {
+    match (&objects[..], arguments.watch.watch) {
         ([], _) => return Err(remedied(anyhow!("there is nothing to create"), "give files with -f FILE")),
         ([_, _, ..], true) => return Err(anyhow!("Cannot watch multiple resources")),
         (_, _) => {}
@@ -101,7 +100,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         let created = cluster.api.create_strictly(&resource, namespace, object).await;
         let created = created.map_err(|error| refused(&cluster, error, &resource))?;
         show(&created, arguments.common.output, &format!("{} created\n", name(&created)))?;
-        if arguments.watch {
+        if arguments.watch.watch {
             return get::follow(&cluster, &created, arguments.no_color).await;
         }
     }

@@ -3,14 +3,14 @@
 use std::{io::IsTerminal, time::Duration};
 
 use anyhow::anyhow;
-use clap::{ArgAction, Args, Subcommand};
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::{
     access::{Access, Cluster},
     intent::{analysis_runs, experiments},
-    print::{Format, say, show},
+    print::{Format, Watch, say, show},
     program, remedied,
 };
 use crate::{
@@ -52,23 +52,15 @@ struct Shown {
     name: String,
     #[command(flatten)]
     watch: Watch,
+    /// End after so many seconds; 0 is never.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    timeout_seconds: u64,
     /// Do not colour the output.
     #[arg(long)]
     no_color: bool,
     /// Print the object instead.
     #[arg(short, long, value_enum, value_name = "FORMAT", conflicts_with = "watch")]
     output: Option<Format>,
-}
-
-/// Whether to go on looking.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct Watch {
-    /// Go on, and show every change.
-    #[arg(short, long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_possible_values = true, hide_default_value = true)]
-    pub watch: bool,
-    /// End after so many seconds; 0 is never.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
-    pub timeout_seconds: u64,
 }
 
 /// Shows it.
@@ -155,16 +147,15 @@ pub async fn follow(cluster: &Cluster, object: &Value, no_color: bool) -> anyhow
         _ => return Err(anyhow!("Can only watch resources of type Rollout or Experiment")),
     };
     let cluster = Cluster { api: cluster.api.clone(), namespace: text(&["metadata", "namespace"]) };
-    let watch = Watch { watch: true, timeout_seconds: 0 };
-    self::watch(&cluster, subject, &Shown { name: text(&["metadata", "name"]), watch, no_color, output: None }).await
+    let (name, watch) = (text(&["metadata", "name"]), Watch { watch: true });
+    self::watch(&cluster, subject, &Shown { name, watch, timeout_seconds: 0, no_color, output: None }).await
 }
 
 /// Draws it anew with every change: over itself on a terminal, as lines that say what changed elsewhere.
 async fn watch(cluster: &Cluster, subject: Subject, shown: &Shown) -> anyhow::Result<()> {
     let live = std::io::stdout().is_terminal();
     let mut following = Following::start(&cluster.api, scopes(cluster, subject, &shown.name).await?);
-    let end =
-        (shown.watch.timeout_seconds > 0).then(|| Instant::now() + Duration::from_secs(shown.watch.timeout_seconds));
+    let end = (shown.timeout_seconds > 0).then(|| Instant::now() + Duration::from_secs(shown.timeout_seconds));
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut drawn: Option<Picture> = None;

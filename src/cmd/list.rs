@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use clap::{ArgAction, Args, Subcommand};
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
 use super::{
     access::{Access, Cluster, unanswered},
     intent::experiments,
-    print::{Format, say, show_all},
+    print::{Format, Watch, say, show_all},
 };
 use crate::{
     engine::cache::place_of,
@@ -40,9 +40,8 @@ enum What {
         name: Option<String>,
         #[command(flatten)]
         listed: Listed,
-        /// Go on, and print a line for every change.
-        #[arg(short, long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_possible_values = true, hide_default_value = true, conflicts_with = "output")]
-        watch: bool,
+        #[command(flatten)]
+        watch: Watch,
         /// Print when each line was printed.
         #[arg(long)]
         timestamps: bool,
@@ -87,7 +86,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     if let Some(format) = listed.output {
         return show_all(&objects, format);
     }
-    let watched = matches!(arguments.what, What::Rollouts { watch: true, .. });
+    let watched = matches!(arguments.what, What::Rollouts { watch: Watch { watch: true }, .. });
     if objects.is_empty() && !watched {
         anstream::eprintln!("No resources found.");
         return Ok(());

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
-use clap::ValueEnum;
+use clap::{ArgAction, ValueEnum};
 use serde::Serialize;
 
 use crate::{kubernetes::value::Value, value};
@@ -17,6 +17,14 @@ pub enum Format {
     Yaml,
     /// `rollout.argoproj.io/web`
     Name,
+}
+
+/// Whether to go on looking. As in kubectl, `--watch=false` is a way to say so, too.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Watch {
+    /// Go on, and show every change.
+    #[arg(short, long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_possible_values = true, hide_default_value = true)]
+    pub watch: bool,
 }
 
 /// The arguments of `tidegate version`.

@@ -738,6 +738,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shared_stays_as_it_was() {
+        let with = value!({"a": [{"x": 1}, {"y": 2.5}], "b": {"c": "a longer text"}, "d": null});
+        for text in [
+            r#"{"a":[{"x":1},{"y":2.5}],"b":{"c":"a longer text"},"d":null}"#,
+            r#"{"a":[{"x":1}],"b":{"c":"a longer text","e":1}}"#,
+            r#"{"a":{"x":1},"b":[]}"#,
+            "5",
+        ] {
+            let mut value = Value::from_json(text.as_bytes()).unwrap();
+            let same = value.share(&with);
+            assert_eq!(value.to_json(), text);
+            assert_eq!(same, value.is(&with), "{text}");
+        }
+        let mut part = value!({"b": {"c": "a longer text", "e": 1}});
+        part.share(&with);
+        assert!(part.at(&["b", "c"]).unwrap().is(with.at(&["b", "c"]).unwrap()));
+    }
+
+    #[test]
     fn removing_what_is_absent_copies_nothing() {
         let old = value!({"a": {"b": 1}});
         let mut new = old.clone();

@@ -194,6 +194,29 @@ NAME             KIND        STATUS     AGE  INFO
 }
 
 #[test]
+fn an_experiment_shows_its_versions() {
+    let seen = seen();
+    let tree = ExperimentTree::of(&seen.experiments[0], &seen);
+    assert_eq!(
+        strip_str(&experiment(&tree, now())).to_string(),
+        "\
+Name:            web-new-2-0
+Namespace:
+Status:          ✔ Successful
+Images:          web:2 (Σ:a)
+
+NAME                KIND        STATUS        AGE  INFO
+Σ web-new-2-0       Experiment  ✔ Successful  20s
+└──⧉ web-new-2-0-a  ReplicaSet  ✔ Healthy     60m
+"
+    );
+    let mut later = seen.clone();
+    later.sets[3].set_at(&["status", "availableReplicas"], 0);
+    let told = experiment_changes(&tree, &ExperimentTree::of(&seen.experiments[0], &later), now());
+    assert_eq!(told, ["ReplicaSet web-new-2-0-a ◌ Progressing"]);
+}
+
+#[test]
 fn only_what_changed_is_told() {
     let before = RolloutTree::of(&canary(), &seen());
     assert_eq!(changes(&before, &before, "tidegate", now()), Vec::<String>::new());

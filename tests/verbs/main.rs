@@ -67,13 +67,29 @@ fn an_abort_goes_back_and_a_retry_tries_again() {
 #[test]
 fn blue_green_waits_for_a_promotion() {
     let mut scene = Scene::open("blue-green");
-    scene.applies("blue-green.yaml");
+    scene.applies("examples/blue-green.yaml");
     scene.settles("shop", "Healthy");
     scene.types("set image shop shop=registry.example/shop:2.0");
     scene.shows("shop", "Paused", [6, 3]);
     scene.types("promote shop --skip-current-step");
     scene.types("promote shop -o name");
     scene.types("status shop");
+    scene.ends();
+}
+
+#[test]
+fn a_referenced_workload_is_what_changes() {
+    let mut scene = Scene::open("workload");
+    scene.applies("tests/verbs/workload.yaml");
+    scene.settles("web", "Healthy");
+    scene.types("set image web web=registry.example/web:2.0");
+    // The Rollout itself has not changed: only what it comes to tells that the change was taken up.
+    scene.settles("web", "web:2.0 (stable)");
+    scene.types("undo web -o name");
+    scene.settles("web", "revision:3");
+    scene.settles("web", "web:1.0 (stable)");
+    scene.types("history web");
+    scene.types("set image web other=x");
     scene.ends();
 }
 
@@ -121,7 +137,7 @@ fn an_analysis_is_started_from_a_template_and_ended() {
 #[test]
 fn the_program_is_a_plugin_under_either_name() {
     let mut scene = Scene::open("plugin");
-    scene.applies("canary.yaml");
+    scene.applies("examples/canary.yaml");
     scene.settles("web", "Healthy");
     scene.types_as("kubectl-argo-rollouts", "-n default set image web web=registry.example/web:2.0");
     scene.shows("web", "Paused", [4, 4]);
@@ -136,7 +152,7 @@ fn the_program_is_a_plugin_under_either_name() {
 #[test]
 fn a_watch_in_a_pipe_tells_what_changes() {
     let mut scene = Scene::open("watch");
-    scene.applies("canary.yaml");
+    scene.applies("examples/canary.yaml");
     scene.settles("web", "Healthy");
     let mut watch = scene.watches("get rollout web -w");
     watch.until(&["⟳ web"]);

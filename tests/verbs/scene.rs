@@ -83,10 +83,9 @@ impl Scene {
         self.transcript.push_str(&format!("$ {name} {line}\n{}{ended}\n", normal(&text)));
     }
 
-    /// Creates the objects of an example that are not all ours.
-    pub fn applies(&mut self, example: &str) {
-        let file = root().join("examples").join(example);
-        let read = tidegate::manifest::read(example, &fs::read(file).unwrap());
+    /// Creates the objects of a file that are not all ours.
+    pub fn applies(&mut self, file: &str) {
+        let read = tidegate::manifest::read(file, &fs::read(root().join(file)).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let file = self.folder.path().join("kubeconfig");
@@ -98,6 +97,7 @@ impl Scene {
                 let resource = match object.kind() {
                     "Rollout" => Resource::new("argoproj.io", "v1alpha1", "rollouts"),
                     "Service" => Resource::new("", "v1", "services"),
+                    "Deployment" => Resource::new("apps", "v1", "deployments"),
                     other => panic!("no resource for {other}"),
                 };
                 api.create(&resource, "default", &object.value).await.unwrap();
