@@ -315,7 +315,7 @@ pub fn unanswered(error: Error) -> anyhow::Error {
             remedied(error.into(), "the cluster does not know you: log in, or give --token")
         }
         Error::Refused { .. } => anyhow!("{}", error.words()),
-        Error::Unreachable { .. } => remedied(
+        Error::NotLeading { .. } | Error::Unreachable { .. } => remedied(
             anyhow!("cannot reach the cluster: {}", error.words()),
             "see that the cluster is up, and that the kubeconfig and its context lead to it",
         ),

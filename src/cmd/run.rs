@@ -1,26 +1,35 @@
 //! `tidegate run`: the engine on a cluster, in it or beside it.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{future::Future, net::SocketAddr, path::PathBuf, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use jiff::SignedDuration;
 use kube::Client;
+use ring::rand::SecureRandom;
 use tokio::{
     net::TcpListener,
     signal,
-    sync::mpsc::{self, Sender},
-    task::JoinSet,
+    sync::{
+        mpsc::{self, Sender},
+        oneshot, watch,
+    },
+    task::{JoinHandle, JoinSet},
 };
 
 use super::{access::Connection, remedied};
 use crate::{
-    engine::key::Place,
+    engine::{
+        key::Place,
+        lease::{self, Candidate, Timing},
+    },
     io::{
+        self,
         api::Api,
         clock::Clock,
         daemon::{self, Settings},
         git::Network,
         http::{Http, Limits, Proxy},
+        lease::Gate,
         serve::{self, Pages},
         source::{self, Given, Hint},
         webhook::{self, Hooks, News},
@@ -47,6 +56,8 @@ pub struct Arguments {
     /// How many Rollouts to work on at once.
     #[arg(long, default_value_t = 16, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     workers: u16,
+    #[command(flatten)]
+    election: Election,
     /// Write every decision to a file in this folder; `tidegate replay` shows it again.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
@@ -105,6 +116,101 @@ fn interval(text: &str) -> Result<SignedDuration, String> {
     }
 }
 
+/// Which of several works.
+#[derive(Debug, clap::Args)]
+struct Election {
+    /// Work only while holding a Lease, so that several can be started and one of them works. By default when it runs in
+    /// a cluster. The Lease is that of Argo Rollouts: the two never work at the same time.
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    leader_elect: Option<bool>,
+    /// The namespace of the Lease; by default the one it runs in, or that of the kubeconfig's context.
+    #[arg(long, value_name = "NAME")]
+    leader_election_namespace: Option<String>,
+    /// How long a holder is believed in without news.
+    #[arg(long, default_value = "15s", value_name = "DURATION", value_parser = duration::parse)]
+    leader_election_lease_duration: SignedDuration,
+    /// How long a holder may work without a renewal.
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration::parse)]
+    leader_election_renew_deadline: SignedDuration,
+    /// How often to try.
+    #[arg(long, default_value = "2s", value_name = "DURATION", value_parser = duration::parse)]
+    leader_election_retry_period: SignedDuration,
+}
+
+impl Election {
+    /// The candidate, if there is an election.
+    fn candidate(&self, is_inside: bool) -> anyhow::Result<Option<Candidate>> {
+        if !self.leader_elect.unwrap_or(is_inside) {
+            return Ok(None);
+        }
+        let timing = Timing {
+            lease: self.leader_election_lease_duration,
+            renewal: self.leader_election_renew_deadline,
+            retry: self.leader_election_retry_period,
+        };
+        if !(timing.retry.is_positive() && timing.retry < timing.renewal && timing.renewal < timing.lease) {
+            let wanted = "the retry period must be shorter than the renew deadline, and that than the lease duration";
+            return Err(remedied(anyhow!("{wanted}"), "leave the three flags away, or give such as 2s, 10s and 15s"));
+        }
+        let mut chance = [0; 16];
+        let drawn = ring::rand::SystemRandom::new().fill(&mut chance);
+        drawn.map_err(|_| anyhow!("the system has no random numbers"))?;
+        let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+        let unique: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Some(Candidate::new(&format!("{}_{unique}", host.trim()), timing)))
+    }
+}
+
+/// The time from standing for the Lease until the process is told to stop, or another one leads.
+struct Term {
+    over: watch::Receiver<bool>,
+    end: oneshot::Sender<()>,
+    ending: JoinHandle<bool>,
+}
+
+impl Term {
+    fn begin(api: Api, place: Place, candidate: Candidate) -> (Term, Gate) {
+        let (leads, gate) = io::lease::gate();
+        let (end, ended) = oneshot::channel::<()>();
+        let (tell, over) = watch::channel(false);
+        let mut standing = tokio::spawn(io::lease::stand(api, place, candidate, leads, async { drop(ended.await) }));
+        let ending = tokio::spawn(async move {
+            let is_lost = tokio::select! {
+                () = stopped() => false,
+                _ = &mut standing => true,
+            };
+            tell.send_replace(true);
+            if !is_lost {
+                // Until it was given back.
+                let _ = standing.await;
+            }
+            is_lost
+        });
+        (Term { over, end, ending }, gate)
+    }
+
+    fn is_over(&self) -> impl Future<Output = ()> + use<> {
+        let mut over = self.over.clone();
+        async move { drop(over.wait_for(|over| *over).await) }
+    }
+
+    /// Gives the Lease back, now that everything that was under way has ended.
+    async fn end(self) -> anyhow::Result<()> {
+        drop(self.end);
+        match self.ending.await {
+            Ok(false) => Ok(()),
+            Ok(true) | Err(_) => Err(remedied(anyhow!("another daemon leads"), "start this one again to stand by")),
+        }
+    }
+}
+
+/// Resolves when this process leads.
+async fn opened(mut gate: Gate) {
+    while !gate.is_open() {
+        gate.changed().await;
+    }
+}
+
 /// Works until it is told to stop.
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
@@ -130,6 +236,9 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     }
     let config = arguments.connection.config().await?;
     let address = config.cluster_url.to_string();
+    let is_inside = arguments.connection.kubeconfig.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    let candidate = arguments.election.candidate(is_inside)?;
+    let own = arguments.election.leader_election_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let client = Client::try_from(config).context("cannot talk to the cluster")?;
     let version = client.apiserver_version().await.with_context(|| format!("no answer from {address}"))?;
     tracing::info!(server = %address, version = version.git_version, "the engine is at work");
@@ -154,10 +263,26 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         references: source::References::Watched,
         ..sources
     };
-    tokio::join!(
-        daemon::answer(api.clone(), settings, questions, stopped()),
-        source::run(api, sources, hinted, None, stopped()),
-    );
+    match candidate {
+        None => {
+            tokio::join!(
+                daemon::answer(api.clone(), settings, questions, stopped()),
+                source::run(api, sources, hinted, None, stopped()),
+            );
+        }
+        Some(candidate) => {
+            let name = lease::name(settings.instance.as_deref(), settings.namespace.as_deref(), &own);
+            let (term, gate) = Term::begin(api.clone(), Place::new(&own, &name), candidate);
+            let api = api.behind(gate.clone());
+            tokio::join!(daemon::answer(api.clone(), settings, questions, term.is_over()), async {
+                tokio::select! {
+                    () = opened(gate) => source::run(api, sources, hinted, None, term.is_over()).await,
+                    () = term.is_over() => {}
+                }
+            },);
+            term.end().await?;
+        }
+    }
     tracing::info!("stopped");
     Ok(())
 }

@@ -35,6 +35,7 @@ enum Owners {
 #[derive(Debug, Clone, Default)]
 struct Kind {
     objects: BTreeMap<Place, Value>,
+    /// By the uid of their controller; those that have none under the empty one.
     children: HashMap<Text, BTreeSet<Place>>,
     /// Whether all of them have been listed once.
     listed: bool,
@@ -116,6 +117,11 @@ impl Cache {
             .map(|(_, object)| object)
     }
 
+    /// The objects of a namespace that nobody controls.
+    pub fn orphans<'a>(&'a self, resource: &Resource, namespace: &'a str) -> impl Iterator<Item = &'a Value> + use<'a> {
+        self.children(resource, "").filter(move |object| object.str_at(&["metadata", "namespace"]) == Some(namespace))
+    }
+
     /// The objects that this uid controls.
     pub fn children<'a>(&'a self, resource: &Resource, uid: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
         let kind = self.kinds.get(resource);
@@ -159,25 +165,25 @@ impl Kind {
         if let Some(before) = &before {
             object.share(before);
         }
-        if let Some(uid) = controller(&object) {
-            let siblings = self.children.entry(uid).or_default();
-            if let Some(sibling) = siblings.first().and_then(|place| self.objects.get(place)) {
-                object.share(sibling);
-            }
-            siblings.insert(place.clone());
+        let owner = controller(&object);
+        let siblings = self.children.entry(owner.clone().unwrap_or_default()).or_default();
+        // Those that nobody controls have nothing in common.
+        let sibling = siblings.first().filter(|_| owner.is_some()).and_then(|place| self.objects.get(place));
+        if let Some(sibling) = sibling {
+            object.share(sibling);
         }
+        siblings.insert(place.clone());
         self.objects.insert(place.clone(), object.clone());
         Some(Change { place, before, after: Some(object), version })
     }
 
     fn remove(&mut self, place: &Place, version: u64) -> Option<Change> {
         let before = self.objects.remove(place)?;
-        if let Some(uid) = controller(&before)
-            && let Some(children) = self.children.get_mut(&uid)
-        {
+        let owner = controller(&before).unwrap_or_default();
+        if let Some(children) = self.children.get_mut(&owner) {
             children.remove(place);
             if children.is_empty() {
-                self.children.remove(&uid);
+                self.children.remove(&owner);
             }
         }
         Some(Change { place: place.clone(), before: Some(before), after: None, version })

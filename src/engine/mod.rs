@@ -6,8 +6,10 @@
 pub mod cache;
 pub mod fence;
 pub mod key;
+pub mod lease;
 pub mod metrics;
 pub mod observe;
 pub mod queue;
+pub mod references;
 pub mod state;
 pub mod write;

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use super::{
     cache::{Cache, Change, place_of},
-    key::{Place, Resource},
+    key::{ObjectKey, Place, Resource},
+    references::References,
 };
 use crate::{
     api::{self, Rollout},
@@ -99,20 +100,21 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<Seen> {
     let workload = workload.and_then(|workload| cache.get(&resource::workload(&workload.kind), &at(&workload.name)));
     let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
     let next = names::replica_set(&rollout.metadata.name, &hash);
-    let matters = |set: &&Value| {
-        let owner = object::controller(set);
-        let named = set.str_at(&["metadata", "name"]) == Some(&next);
-        owner.as_deref() == Some(rollout.metadata.uid.as_str()) || owner.is_none() || named
-    };
+    let sets = resource::sets();
+    let own = cache.children(&sets, &rollout.metadata.uid).chain(cache.orphans(&sets, &place.namespace));
+    let mut sets_seen: Vec<Value> = own.cloned().collect();
+    let namesake = cache.get(&sets, &at(&next));
+    sets_seen.extend(namesake.filter(|set| !sets_seen.iter().any(|own| own.is(set))).cloned());
     let service = |name: &str| cache.get(&resource::services(), &at(name));
     let pods = if view::needs_pods(&rollout, now) {
-        cache.list(&resource::pods(), &place.namespace).cloned().collect()
+        let uids = sets_seen.iter().filter_map(|set| set.str_at(&["metadata", "uid"]));
+        uids.flat_map(|uid| cache.children(&resource::pods(), uid)).cloned().collect()
     } else {
         Vec::new()
     };
     Some(Seen {
         now,
-        sets: cache.list(&resource::sets(), &place.namespace).filter(matters).cloned().collect(),
+        sets: sets_seen,
         services: services::named(&rollout).iter().filter_map(|(_, name)| service(name)).cloned().collect(),
         workload: workload.cloned(),
         pods,
@@ -121,28 +123,54 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<Seen> {
     })
 }
 
-/// The Rollouts that a change of another object is about.
-pub fn concerned(cache: &Cache, resource: &Resource, change: &Change, now: Timestamp) -> Vec<Place> {
+/// The objects that a Rollout names.
+pub fn referred(rollout: &Rollout) -> Vec<ObjectKey> {
+    let at =
+        |resource: Resource, name: &str| ObjectKey { resource, place: Place::new(&rollout.metadata.namespace, name) };
+    let workload = rollout.spec.workload_ref.as_ref();
+    let workload = workload.map(|workload| at(resource::workload(&workload.kind), &workload.name));
+    let services = services::named(rollout).into_iter().map(|(_, name)| at(resource::services(), name));
+    services.chain(workload).collect()
+}
+
+/// The Rollouts that a change of another object is about: those that name it, and those that own it.
+pub fn concerned(
+    cache: &Cache,
+    references: &References,
+    resource: &Resource,
+    change: &Change,
+    now: Timestamp,
+) -> Vec<Place> {
     if [resource::templates(), resource::cluster_templates()].contains(resource) {
         return measured(cache, &change.place.namespace);
     }
     let Some(object) = change.after.as_ref().or(change.before.as_ref()) else { return Vec::new() };
-    let (name, namespace) = (change.place.name.as_str(), change.place.namespace.as_str());
-    let owner = object::controller(object);
-    let refers = |rollout: &Value| rollout.str_at(&["spec", "workloadRef", "name"]) == Some(name);
-    cache
-        .list(&resource::rollouts(), namespace)
-        .filter(|rollout| match resource.plural.as_str() {
-            "services" => services::named(&api::read::<Rollout>(rollout).object).iter().any(|(_, of)| *of == name),
-            "pods" => view::needs_pods(&api::read::<Rollout>(rollout).object, now),
-            "replicasets" => {
-                let uid = rollout.str_at(&["metadata", "uid"]);
-                owner.as_deref() == uid || owner.is_none() || refers(rollout)
-            }
-            _ => refers(rollout),
-        })
-        .map(place_of)
-        .collect()
+    let subject = ObjectKey { resource: resource.clone(), place: change.place.clone() };
+    let mut concerned: Vec<Place> = references.to(&subject).cloned().collect();
+    if *resource == resource::sets() {
+        concerned.extend(claimants(cache, object).iter().map(|rollout| place_of(rollout)));
+    } else if *resource == resource::pods() {
+        let rollouts = owner_in(cache, &resource::sets(), object).map_or_else(Vec::new, |set| claimants(cache, set));
+        let needing = rollouts.iter().filter(|rollout| view::needs_pods(&api::read::<Rollout>(rollout).object, now));
+        concerned.extend(needing.map(|rollout| place_of(rollout)));
+    }
+    concerned
+}
+
+/// The Rollouts that a ReplicaSet matters to: the one that controls it; all of its namespace while nobody does.
+fn claimants<'a>(cache: &'a Cache, set: &'a Value) -> Vec<&'a Value> {
+    if object::controller(set).is_some() {
+        return owner_in(cache, &resource::rollouts(), set).into_iter().collect();
+    }
+    let namespace = set.str_at(&["metadata", "namespace"]).unwrap_or_default();
+    cache.list(&resource::rollouts(), namespace).collect()
+}
+
+/// The object of this resource that controls another one.
+fn owner_in<'a>(cache: &'a Cache, resource: &Resource, object: &Value) -> Option<&'a Value> {
+    let namespace = object.str_at(&["metadata", "namespace"]).unwrap_or_default();
+    let owner = cache.get(resource, &Place::new(namespace, &object::controller_name(object)?))?;
+    (owner.str_at(&["metadata", "uid"]) == object::controller(object).as_deref()).then_some(owner)
 }
 
 /// The Rollouts that name analysis templates: those of a namespace, or all if it is empty.

@@ -10,15 +10,22 @@ use super::{
     key::{Key, Machine, ObjectKey, Place, Resource},
     observe::{self, resource},
     queue::{Outcome, Queue},
+    references::References,
     write::Written,
 };
-use crate::{kubernetes::value::Value, rollout::services};
+use crate::{
+    api::{self, Rollout},
+    kubernetes::value::Value,
+    rollout::services,
+};
 
 /// What is known, awaited and due.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     /// The objects as the watches delivered them.
     pub cache: Cache,
+    /// What the Rollouts name.
+    pub references: References,
     /// What was written and not yet seen.
     pub fence: Fence,
     /// Who is looked at next.
@@ -69,13 +76,17 @@ impl State {
                 if *resource == resource::services() && change.after.as_ref().is_some_and(services::is_led) {
                     heard.keys.push(Key { machine: Machine::Service, place: change.place.clone() });
                 }
-                heard.keys.extend(observe::concerned(&self.cache, resource, &change, now).iter().map(subject));
+                heard.keys.extend(
+                    observe::concerned(&self.cache, &self.references, resource, &change, now).iter().map(subject),
+                );
                 continue;
             }
             for name in services::abandoned(change.before.as_ref(), change.after.as_ref()) {
                 let place = Place { namespace: change.place.namespace.clone(), name };
                 heard.keys.push(Key { machine: Machine::Service, place });
             }
+            let rollout: Option<Rollout> = change.after.as_ref().map(|rollout| api::read(rollout).object);
+            self.references.set(&change.place, rollout.map_or_else(Vec::new, |rollout| observe::referred(&rollout)));
             let key = subject(&change.place);
             match (change.after, change.before) {
                 (Some(_), _) => heard.keys.push(key),

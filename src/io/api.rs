@@ -9,7 +9,7 @@ use http::{Method, Request, header};
 use kube::Client;
 use thiserror::Error;
 
-use super::metrics::Shared;
+use super::{lease::Gate, metrics::Shared};
 use crate::{
     api::constants::FIELD_MANAGER,
     engine::{
@@ -38,6 +38,14 @@ pub enum Error {
         /// Which fields it is about, each with what is wrong.
         causes: Vec<(String, String)>,
     },
+    /// It was not asked: another daemon leads.
+    #[error("{method} {path}: not sent, another daemon leads")]
+    NotLeading {
+        /// What was to be asked.
+        method: Method,
+        /// Of what.
+        path: String,
+    },
     /// It was not reached, or answered something else.
     #[error("{method} {path}: {cause}")]
     Unreachable {
@@ -55,7 +63,7 @@ impl Error {
     pub fn code(&self) -> Option<u16> {
         match self {
             Error::Refused { code, .. } => Some(*code),
-            Error::Unreachable { .. } => None,
+            Error::NotLeading { .. } | Error::Unreachable { .. } => None,
         }
     }
 
@@ -63,7 +71,7 @@ impl Error {
     pub fn after(&self) -> Option<Duration> {
         match self {
             Error::Refused { after, .. } => *after,
-            Error::Unreachable { .. } => None,
+            Error::NotLeading { .. } | Error::Unreachable { .. } => None,
         }
     }
 
@@ -71,6 +79,7 @@ impl Error {
     pub fn words(&self) -> &str {
         match self {
             Error::Refused { message, .. } => message,
+            Error::NotLeading { .. } => "another daemon leads",
             Error::Unreachable { cause, .. } => cause,
         }
     }
@@ -84,7 +93,7 @@ impl Error {
                 message.starts_with("failed to create typed patch object")
                     || message.contains("unable to convert unstructured")
             }
-            Error::Refused { .. } | Error::Unreachable { .. } => false,
+            Error::Refused { .. } | Error::NotLeading { .. } | Error::Unreachable { .. } => false,
         }
     }
 
@@ -147,17 +156,28 @@ pub struct Api {
     metrics: Shared,
     /// In whose name requests are made, if not in our own.
     user: Option<Arc<str>>,
+    gate: Option<Gate>,
 }
 
 impl Api {
     /// Asks through this client.
     pub fn new(client: Client) -> Api {
-        Api { client, metrics: Shared::default(), user: None }
+        Api { client, metrics: Shared::default(), user: None, gate: None }
     }
 
     /// The same client in somebody else's name, with that one's rights.
     pub fn acting_as(&self, user: String) -> Api {
         Api { user: Some(user.into()), ..self.clone() }
+    }
+
+    /// The same, for writes of whoever leads only: others are refused before they are sent.
+    pub fn behind(self, gate: Gate) -> Api {
+        Api { gate: Some(gate), ..self }
+    }
+
+    /// What holds its writes back, if anything does.
+    pub fn gate(&self) -> Option<&Gate> {
+        self.gate.as_ref()
     }
 
     /// What was counted.
@@ -236,6 +256,11 @@ impl Api {
         self.send(Method::PATCH, &path, Some(("application/merge-patch+json", patch))).await
     }
 
+    /// Replaces an object, on condition that it has the version that the body says.
+    pub async fn replace(&self, resource: &Resource, place: &Place, body: &Value) -> Result<Value, Error> {
+        self.send(Method::PUT, &object(resource, place), Some(("application/json", body))).await
+    }
+
     /// Deletes an object; `options` are its `DeleteOptions`.
     pub async fn delete(&self, resource: &Resource, place: &Place, options: &Value) -> Result<Value, Error> {
         self.send(Method::DELETE, &object(resource, place), Some(("application/json", options))).await
@@ -265,6 +290,9 @@ impl Api {
         }
         if let Some(user) = &self.user {
             request = request.header("Impersonate-User", user.as_ref());
+        }
+        if method != Method::GET && self.gate.as_ref().is_some_and(|gate| !gate.is_open()) {
+            return Err(Error::NotLeading { method, path: path.to_owned() });
         }
         let bytes = body.map(|(_, body)| body.to_json().into_bytes()).unwrap_or_default();
         let request = request.body(bytes).map_err(|error| unreachable(error.to_string()))?;

@@ -20,6 +20,7 @@ use tokio::{
 use super::{
     api::{Api, Error},
     clock::Clock,
+    lease::Gate,
     pass,
     serve::Question,
     watch::{self, Scope},
@@ -31,7 +32,7 @@ use crate::{
     },
     engine::{
         cache::News,
-        key::{Key, Machine, Place, Resource},
+        key::{Key, Machine, ObjectKey, Place, Resource},
         metrics::{Ending, Gauges, Metrics},
         observe::{self, resource},
         queue::Outcome,
@@ -81,25 +82,30 @@ pub async fn run(api: Api, settings: Settings, stop: impl Future<Output = ()>) {
 pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>, stop: impl Future<Output = ()>) {
     let (sender, receiver) = mpsc::channel(BACKLOG);
     let mut daemon = Daemon {
+        gate: api.gate().cloned(),
+        leads: false,
         api,
         settings,
         sender,
+        receiver,
         state: State::default(),
         watches: HashMap::new(),
         known: HashSet::new(),
         passes: JoinSet::new(),
         under_way: HashMap::new(),
     };
-    for resource in resource::always() {
-        daemon.watch(resource);
-    }
-    daemon.work(receiver, questions, stop).await;
+    daemon.work(questions, stop).await;
 }
 
 struct Daemon {
     api: Api,
     settings: Settings,
+    /// What says whether this daemon leads; without one it is alone.
+    gate: Option<Gate>,
+    /// Whether it began to work.
+    leads: bool,
     sender: Sender<(Resource, News)>,
+    receiver: Receiver<(Resource, News)>,
     state: State,
     watches: HashMap<Resource, AbortHandle>,
     /// The Rollouts that were met, by uid.
@@ -117,15 +123,11 @@ struct Done {
 }
 
 impl Daemon {
-    async fn work(
-        &mut self,
-        mut receiver: Receiver<(Resource, News)>,
-        mut questions: Receiver<Question>,
-        stop: impl Future<Output = ()>,
-    ) {
+    async fn work(&mut self, mut questions: Receiver<Question>, stop: impl Future<Output = ()>) {
         tokio::pin!(stop);
         let mut sweep = tokio::time::interval(SWEEP);
         loop {
+            self.take_or_leave();
             self.start_passes();
             let now = self.settings.clock.now();
             let wait = match self.state.queue.wake(now) {
@@ -136,7 +138,8 @@ impl Daemon {
             };
             tokio::select! {
                 () = &mut stop => break,
-                Some((resource, news)) = receiver.recv() => self.hear(&resource, news),
+                Some((resource, news)) = self.receiver.recv() => self.hear(&resource, news),
+                () = turn(&mut self.gate) => {}
                 Some(done) = self.passes.join_next_with_id(), if !self.passes.is_empty() => self.finish(done),
                 Some(question) = questions.recv() => self.tell(question),
                 () = tokio::time::sleep(wait) => {}
@@ -148,6 +151,26 @@ impl Daemon {
         if tokio::time::timeout(FAREWELL, farewell).await.is_err() {
             tracing::warn!("passes were still under way and are abandoned; the next start continues from what is");
         }
+    }
+
+    /// Begins to work when leadership begins, and leaves everything as it is when it ends. What was known in an earlier
+    /// term is forgotten: another one may have written since, and only a list made now shows all of it.
+    fn take_or_leave(&mut self) {
+        let leads = self.may_write();
+        if leads && !self.leads {
+            (self.sender, self.receiver) = mpsc::channel(BACKLOG);
+            (self.state, self.passes) = (State::default(), JoinSet::new());
+            self.under_way.clear();
+            resource::always().into_iter().for_each(|resource| self.watch(resource));
+        } else if !leads && self.leads {
+            self.watches.drain().for_each(|(_, watch)| watch.abort());
+        }
+        self.leads = leads;
+    }
+
+    /// Whether what is decided now may be carried out.
+    fn may_write(&self) -> bool {
+        self.gate.as_ref().is_none_or(Gate::is_open)
     }
 
     /// Answers a question; who no longer waits for the answer does without.
@@ -175,9 +198,9 @@ impl Daemon {
         self.api.metrics().with(|metrics| metrics.page(rollouts, &gauges, self.settings.clock.now()))
     }
 
-    /// Whether what is always watched has been listed.
+    /// Whether what is always watched has been listed, or another one does the work.
     fn is_ready(&self) -> bool {
-        resource::always().iter().all(|resource| self.state.cache.is_listed(resource))
+        !self.leads || resource::always().iter().all(|resource| self.state.cache.is_listed(resource))
     }
 
     fn watch(&mut self, resource: Resource) {
@@ -243,7 +266,7 @@ impl Daemon {
 
     /// Starts passes while there are workers and keys that are due.
     fn start_passes(&mut self) {
-        if !self.is_ready() {
+        if !self.leads || !self.is_ready() {
             return;
         }
         while self.passes.len() < self.settings.workers {
@@ -284,8 +307,10 @@ impl Daemon {
     /// Gives a Service back to its owner, unless a Rollout that is known leads it.
     fn start_release(&mut self, key: Key, now: Timestamp) {
         let service = self.state.cache.get(&resource::services(), &key.place).cloned();
-        let rollouts = self.state.cache.list(&resource::rollouts(), &key.place.namespace);
-        let known: Vec<Rollout> = rollouts.map(|rollout| api::read(rollout).object).collect();
+        let subject = ObjectKey { resource: resource::services(), place: key.place.clone() };
+        let leaders = self.state.references.to(&subject);
+        let leaders = leaders.filter_map(|place| self.state.cache.get(&resource::rollouts(), place));
+        let known: Vec<Rollout> = leaders.map(|rollout| api::read(rollout).object).collect();
         let Some(service) = service.filter(|service| services::release(service, &known).is_some()) else {
             return self.state.queue.done(&key, Outcome::Settled(None), now);
         };
@@ -341,6 +366,14 @@ impl Daemon {
             }
         }
         observe::see(&self.state.cache, place, now)
+    }
+}
+
+/// Resolves when leadership begins, is renewed or ends; never for who is alone.
+async fn turn(gate: &mut Option<Gate>) {
+    match gate {
+        Some(gate) => gate.changed().await,
+        None => std::future::pending().await,
     }
 }
 

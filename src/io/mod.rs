@@ -9,6 +9,7 @@ pub mod forge;
 pub mod git;
 pub mod http;
 pub mod kinds;
+pub mod lease;
 pub mod metrics;
 pub mod pass;
 pub mod serve;

@@ -55,11 +55,7 @@ pub async fn carry_out(
 
 /// Says in status, and as an event, that the server does not take the new ReplicaSet.
 async fn tell_impossible(api: &Api, view: &View, error: &Error, written: &mut Vec<Written>) -> Result<(), Error> {
-    let why = match error {
-        Error::Refused { message, .. } => message,
-        Error::Unreachable { cause, .. } => cause,
-    };
-    let verdict = not_created(view, why);
+    let verdict = not_created(view, error.words());
     if let Some(write) = Write::status(view, &verdict, None) {
         written.extend(send(api, &write).await?);
     }

@@ -75,9 +75,17 @@ impl Object {
 
 /// The uid of the object that manages this one, if one does.
 pub fn controller(object: &Value) -> Option<Text> {
+    controlling(object)?.get("uid")?.as_text().cloned()
+}
+
+/// The name of the object that manages this one, if one does.
+pub fn controller_name(object: &Value) -> Option<Text> {
+    controlling(object)?.get("name")?.as_text().cloned()
+}
+
+fn controlling(object: &Value) -> Option<&Value> {
     let owners = object.list_at(&["metadata", "ownerReferences"]);
-    let controller = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
-    controller.get("uid")?.as_text().cloned()
+    owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
 impl Serialize for Object {

@@ -57,9 +57,11 @@ pub fn abort(status: &RolloutStatus) -> Abort {
     }
 }
 
-/// How promotion goes on.
+/// How promotion goes on. The later wish wins (S33): an abort that was acted upon has its moment, so that one without came
+/// after the full promotion, or together with it.
 pub fn promotion(status: &RolloutStatus) -> Promotion {
-    if status.promote_full { Promotion::Full } else { Promotion::BySteps }
+    let is_overruled = abort(status) == Abort::Asked;
+    if status.promote_full && !is_overruled { Promotion::Full } else { Promotion::BySteps }
 }
 
 /// Go's zero time is no time.
@@ -99,7 +101,8 @@ mod tests {
         (holds(), aborts(), promotion, option::of(time())).prop_map(|(hold, abort, promotion, restarted_at)| Memory {
             hold,
             abort,
-            promotion,
+            // Who has just asked for an abort has overruled the rest.
+            promotion: if abort == Abort::Asked { Promotion::BySteps } else { promotion },
             restarted_at,
         })
     }
@@ -171,5 +174,6 @@ mod tests {
         check(value!({"abort": true, "abortedAt": "2024-01-01T00:00:00Z"}), abort(Abort::Since(at)));
         check(value!({"abort": false, "abortedAt": "2024-01-01T00:00:00Z"}), abort(Abort::Retry(at)));
         check(value!({"promoteFull": true}), Memory { promotion: Promotion::Full, ..Memory::default() });
+        check(value!({"promoteFull": true, "abort": true}), abort(Abort::Asked));
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     },
     model::{
         conditions::{self, Truth},
-        health::{self, Health},
+        health::{self, Health, Standing},
         limits,
         memory::Abort,
         template,
@@ -134,8 +134,7 @@ pub fn not_created(view: &View, why: &str) -> Verdict {
     }
     status.observed_generation = view.rollout.metadata.generation.to_string();
     // No attempt has begun that could have a duration.
-    let health = Health::of(&view.rollout.spec, &status);
-    (status.phase, status.message) = (health.phase_word().to_owned(), health.to_string());
+    pass.conclude(&mut status);
     pass.close(Some(status))
 }
 
@@ -182,8 +181,7 @@ impl Pass<'_> {
             self.observe(&mut status);
         } else {
             // What else the new specification changes is for the next pass to say.
-            let health = Health::of(&self.view.rollout.spec, &status);
-            (status.phase, status.message) = (health.phase_word().to_owned(), health.to_string());
+            self.conclude(&mut status);
         }
         self.close(Some(status))
     }
@@ -221,9 +219,15 @@ impl Pass<'_> {
     fn observe(&self, status: &mut RolloutStatus) {
         let rollout = &self.view.rollout;
         status.observed_generation = rollout.metadata.generation.to_string();
-        let health = Health::of(&rollout.spec, status);
-        (status.phase, status.message) = (health.phase_word().to_owned(), health.to_string());
+        self.conclude(status);
         status.duration = self.duration(status);
+    }
+
+    /// How the Rollout is doing follows from the rest of its status: in the words of Argo Rollouts, and in those of kstatus.
+    pub(super) fn conclude(&self, status: &mut RolloutStatus) {
+        let health = Health::of(&self.view.rollout.spec, status);
+        (status.phase, status.message) = (health.phase_word().to_owned(), health.to_string());
+        Standing::say(&health, &mut status.conditions, self.now());
     }
 
     /// The time, as status notes it.

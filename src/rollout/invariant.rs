@@ -111,6 +111,10 @@ impl fmt::Display for Broken {
 /// The rules that a verdict would break; none is the rule.
 pub fn check(view: &View, verdict: &Verdict, actions: &[Action]) -> Vec<Broken> {
     let mut broken = Vec::new();
+    // Who does nothing breaks nothing.
+    if actions.is_empty() && verdict.target.is_none() && verdict.status.is_none() {
+        return broken;
+    }
     ownership(view, actions, &mut broken);
     sizes(view, verdict, &mut broken);
     switch(view, verdict, &mut broken);

@@ -119,7 +119,7 @@ fn resting(blue_green: bool) -> Value {
         "status": {"currentPodHash": "aaa", "stableRS": "aaa", "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2,
             "availableReplicas": 2, "HPAReplicas": 2, "observedGeneration": "2", "phase": "Healthy", "canary": {},
             "conditions": [condition("Available", "AvailableReason"), condition("Progressing", "NewReplicaSetAvailable"),
-                condition("Healthy", "RolloutHealthy"), condition("Completed", "RolloutCompleted")],
+                condition("Healthy", "RolloutHealthy"), condition("Completed", "RolloutCompleted"), condition("Ready", "Healthy")],
             "blueGreen": if blue_green { json!({"activeSelector": "aaa", "previewSelector": "aaa"}) } else { json!({}) },
             "selector": if blue_green { "app=web,rollouts-pod-template-hash=aaa" } else { "app=web" }}});
     if !blue_green {

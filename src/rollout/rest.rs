@@ -164,6 +164,8 @@ fn conditions_say_so(conditions: &[RolloutCondition]) -> bool {
             condition::PROGRESSING => reason::NEW_REPLICA_SET_AVAILABLE,
             condition::HEALTHY => reason::ROLLOUT_HEALTHY,
             condition::COMPLETED => reason::ROLLOUT_COMPLETED,
+            condition::READY if condition.message.is_empty() => phase::HEALTHY,
+            condition::READY | condition::RECONCILING | condition::STALLED => return false,
             condition::INVALID_SPEC | condition::REPLICA_FAILURE => return false,
             condition::PAUSED if condition.status == Truth::True.as_str() => return false,
             _ if [reason::ROLLOUT_ABORTED, reason::TIMED_OUT].contains(&condition.reason.as_str()) => return false,
@@ -175,8 +177,9 @@ fn conditions_say_so(conditions: &[RolloutCondition]) -> bool {
         said += 1;
     }
     // One of each: who has two of a kind may lack another.
-    said == 4
-        && [condition::AVAILABLE, condition::PROGRESSING, condition::HEALTHY, condition::COMPLETED]
+    use condition::{AVAILABLE, COMPLETED, HEALTHY, PROGRESSING, READY};
+    said == 5
+        && [AVAILABLE, PROGRESSING, HEALTHY, COMPLETED, READY]
             .iter()
             .all(|r#type| conditions.iter().any(|condition| condition.r#type == *r#type))
 }

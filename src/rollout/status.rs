@@ -15,7 +15,6 @@ use crate::{
     model::{
         codec,
         conditions::{self, Truth},
-        health::Health,
         memory::{PauseReason, Promotion},
     },
 };
@@ -91,8 +90,7 @@ impl Pass<'_> {
         self.memory = mem::take(&mut self.memory).acted_upon(self.now());
         codec::encode(&self.memory, &mut next);
         self.conditions(&mut next);
-        let health = Health::of(&view.rollout.spec, &next);
-        (next.phase, next.message) = (health.phase_word().to_owned(), health.to_string());
+        self.conclude(&mut next);
         next.duration = self.duration(&next);
         self.announce_pauses();
         self.wake_at_deadline(&next);

@@ -22,7 +22,7 @@ use crate::{
     },
     model::{
         codec, hash,
-        memory::{Abort, Memory},
+        memory::Memory,
         names,
         parse::{self, PodsFrom},
         problem::Words,
@@ -164,9 +164,6 @@ impl View {
     /// Makes sense of what was seen.
     pub fn of(seen: &Seen) -> View {
         let mut rollout: Rollout = api::read(&seen.rollout).object;
-        // The later wish wins (S33): an abort that was acted upon has its moment, so that one without came after the full
-        // promotion, or together with it.
-        rollout.status.promote_full &= codec::abort(&rollout.status) != Abort::Asked;
         let workload = workload::resolve(&mut rollout, seen.workload.as_ref());
         let from = if matches!(workload, Ok(Some(_))) { PodsFrom::Workload } else { PodsFrom::Manifest };
         let services: BTreeMap<Text, Service> = seen.services.iter().map(service).collect();

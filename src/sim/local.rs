@@ -333,7 +333,7 @@ impl Local {
 
     fn decide(&mut self, key: &Key, written: &mut Vec<Written>) -> Result<Option<Timestamp>, Stop> {
         let place = &key.place;
-        let Some(seen) = observe::see(&self.state.cache, place, self.store.now()) else { return Ok(None) };
+        let Some(seen) = self.see(place) else { return Ok(None) };
         self.checker.sees(&seen);
         let view = View::of(&seen);
         if self.known.insert(view.rollout.metadata.uid.as_str().into()) {

@@ -135,6 +135,10 @@ pub fn status(old: &Value, new: &Value) -> Vec<String> {
             broken.push(format!("S50: condition {kind} was lost"));
         }
     }
+    // A person may write the one without the other.
+    if old.at(&["status", "conditions"]) != new.at(&["status", "conditions"]) {
+        broken.extend(standing(new));
+    }
     let revision = |object: &Value| -> i64 {
         let text = object.str_at(&["metadata", "annotations", annotation::REVISION]).unwrap_or_default();
         text.parse().unwrap_or_default()
@@ -236,6 +240,23 @@ pub fn scaled(rollout: &Value, old: &Value, new: &Value, now: Timestamp) -> Vec<
         broken.push(format!("S41: {name} went before {deadline}"));
     }
     broken
+}
+
+/// What kstatus reads must be what the phase says.
+fn standing(rollout: &Value) -> Option<String> {
+    let (phase, conditions) = (text(rollout, "phase"), rollout.list_at(&["status", "conditions"]));
+    let said = |kind: &str| {
+        let condition = conditions.iter().find(|condition| condition.str_at(&["type"]) == Some(kind));
+        condition.and_then(|condition| condition.str_at(&["status"])).unwrap_or("absent")
+    };
+    let wanted = match phase {
+        "" => return None,
+        "Healthy" => ["True", "absent", "absent"],
+        "Degraded" => ["False", "absent", "True"],
+        _ => ["Unknown", "True", "absent"],
+    };
+    let said = [said("Ready"), said("Reconciling"), said("Stalled")];
+    (said != wanted).then(|| format!("kstatus: {phase} is {said:?}, not {wanted:?}"))
 }
 
 /// Whether a ReplicaSet that has a deadline goes when it is over: nothing holds it.

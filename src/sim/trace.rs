@@ -14,7 +14,11 @@ use jiff::Timestamp;
 
 use super::{local::Local, story::NAMESPACE};
 use crate::{
-    api::constants::{GROUP, annotation, label},
+    api::constants::{
+        GROUP, annotation,
+        condition::{READY, RECONCILING, STALLED},
+        label,
+    },
     embedded::store::Store,
     kubernetes::value::{Text, Value},
 };
@@ -157,6 +161,10 @@ fn conditions(rollout: &Value) -> String {
     let mut told: Vec<String> = Vec::new();
     for condition in rollout.list_at(&["status", "conditions"]) {
         let text = |key: &str| condition.str_at(&[key]).unwrap_or_default();
+        // They follow the phase, and a rule holds them to it.
+        if [READY, RECONCILING, STALLED].contains(&text("type")) {
+            continue;
+        }
         let sign = match text("status") {
             "True" => '+',
             "False" => '-',

@@ -286,6 +286,10 @@ fn rollout_fields(names: &Names, spec: &Value, status: &Value, fields: &mut BTre
     let pauses = status["pauseConditions"].as_array().into_iter().flatten().map(|pause| pause["reason"].clone());
     fields.insert("status.pauseConditions".into(), pauses.collect());
     for condition in status["conditions"].as_array().into_iter().flatten() {
+        // The words of kstatus, which Argo Rollouts does not say; README's table of differences has them.
+        if ["Ready", "Reconciling", "Stalled"].iter().any(|ours| condition["type"] == *ours) {
+            continue;
+        }
         let text = |key: &str| condition[key].as_str().unwrap_or_default();
         let told = format!("{} {}: {}", text("status"), text("reason"), text("message"));
         fields.insert(format!("condition {}", text("type")), names.text(&told).into());
