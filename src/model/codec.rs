@@ -57,11 +57,17 @@ pub fn abort(status: &RolloutStatus) -> Abort {
     }
 }
 
-/// How promotion goes on. The later wish wins (S33): an abort that was acted upon has its moment, so that one without came
-/// after the full promotion, or together with it.
+/// How promotion goes on.
 pub fn promotion(status: &RolloutStatus) -> Promotion {
-    let is_overruled = abort(status) == Abort::Asked;
-    if status.promote_full && !is_overruled { Promotion::Full } else { Promotion::BySteps }
+    if status.promote_full { Promotion::Full } else { Promotion::BySteps }
+}
+
+/// Takes back what a later wish overruled (S33): an abort that was acted upon has its moment, so that one without came
+/// after the full promotion, or together with it.
+pub fn overrule(status: &mut RolloutStatus) {
+    if abort(status) == Abort::Asked {
+        status.promote_full = false;
+    }
 }
 
 /// Go's zero time is no time.
@@ -101,8 +107,7 @@ mod tests {
         (holds(), aborts(), promotion, option::of(time())).prop_map(|(hold, abort, promotion, restarted_at)| Memory {
             hold,
             abort,
-            // Who has just asked for an abort has overruled the rest.
-            promotion: if abort == Abort::Asked { Promotion::BySteps } else { promotion },
+            promotion,
             restarted_at,
         })
     }
@@ -174,6 +179,18 @@ mod tests {
         check(value!({"abort": true, "abortedAt": "2024-01-01T00:00:00Z"}), abort(Abort::Since(at)));
         check(value!({"abort": false, "abortedAt": "2024-01-01T00:00:00Z"}), abort(Abort::Retry(at)));
         check(value!({"promoteFull": true}), Memory { promotion: Promotion::Full, ..Memory::default() });
-        check(value!({"promoteFull": true, "abort": true}), abort(Abort::Asked));
+    }
+
+    #[test]
+    fn s33_an_abort_overrules_a_full_promotion_that_came_before_it() {
+        let after = |status: Value| {
+            let mut status = api::read::<RolloutStatus>(&status).object;
+            overrule(&mut status);
+            promotion(&status)
+        };
+        assert_eq!(after(value!({"promoteFull": true, "abort": true})), Promotion::BySteps);
+        assert_eq!(after(value!({"promoteFull": true})), Promotion::Full);
+        let acted_upon = value!({"promoteFull": true, "abort": true, "abortedAt": "2024-01-01T00:00:00Z"});
+        assert_eq!(after(acted_upon), Promotion::Full);
     }
 }

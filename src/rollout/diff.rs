@@ -16,7 +16,7 @@ use crate::{
         patch,
         value::{Map, Text, Value, intern},
     },
-    model::conditions,
+    model::{codec, conditions},
     value,
 };
 
@@ -158,7 +158,11 @@ pub fn status_patch(view: &View, status: &crate::api::RolloutStatus) -> Option<V
     let after = patch::merge(&before, &change);
     // An update says everything once, even what is empty; a specification that cannot be acted upon only says so.
     let is_invalid = conditions::find(&status.conditions, condition::INVALID_SPEC).is_some();
-    let after = if is_invalid { after } else { patch::merge(&after, &wanted) };
+    let mut after = if is_invalid { after } else { patch::merge(&after, &wanted) };
+    if !codec::promotion(status).is_full() {
+        // A wish that a later one overruled is not among what we knew.
+        after.remove_at(&["promoteFull"]);
+    }
     let change = merge_patch(&before, &after)?;
     let mut patch = value!({"metadata": {}});
     for key in ["uid", "resourceVersion"] {

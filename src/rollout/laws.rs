@@ -316,6 +316,7 @@ proptest! {
         let verdict = decide(&view);
         let again = decide(&View::of(&seen));
         prop_assert_eq!(serde_json::to_value(&verdict).unwrap(), serde_json::to_value(&again).unwrap());
+        prop_assert!(verdict.wake.is_none_or(|wake| wake > view.now), "time alone changes nothing now");
         let actions = diff(&view, &verdict);
         check(&view, &verdict, &actions);
     }

@@ -5,12 +5,14 @@
 //! ```
 //!
 //! Pure: never reads, writes, asks the time or fails. [`view`] makes sense of what was read, [`decide()`] says what should
-//! be, [`diff()`] makes the writes of it, [`check`] refuses what must never happen. Traffic routers, analysis and experiments have their places in status and in the
-//! step machine; a Rollout that needs them waits and says so.
+//! be, [`diff()`] makes the writes of it, [`check`] refuses what must never happen. [`rest`] recognises a Rollout that needs
+//! nothing, without an allocation. Traffic routers, analysis and experiments have their places in status and in the step
+//! machine; a Rollout that needs them waits and says so.
 //!
 //! The decision works on the wire types where the design has exact ones: Argo Rollouts gives meaning to specifications
 //! that its validation never saw (sizes below zero, an index that a person wrote), and the same functions answer its
-//! recorded answers.
+//! recorded answers. What people and passes tell each other through status is not read from its fields but decoded into
+//! [`crate::model::memory`]; a test names whoever touches those fields.
 
 mod blue_green;
 mod canary;

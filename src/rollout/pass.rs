@@ -106,9 +106,12 @@ impl<'v> Pass<'v> {
         self.memory.abort.is_on()
     }
 
-    /// Time alone changes the answer then, if not before.
+    /// Time alone changes the answer then, if not before. A moment that is not to come changes nothing any more: the same
+    /// view has the same verdict.
     pub(super) fn wake_at(&mut self, time: Timestamp) {
-        self.wake = Some(self.wake.map_or(time, |wake| wake.min(time)));
+        if time > self.view.now {
+            self.wake = Some(self.wake.map_or(time, |wake| wake.min(time)));
+        }
     }
 
     /// Something to announce.

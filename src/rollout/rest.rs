@@ -121,6 +121,7 @@ fn status_says_so(view: &View, set: &Set) -> bool {
         && status.workload_observed_generation.is_empty()
         && prints_as(&status.observed_generation, view.rollout.metadata.generation)
         && is_over
+        && view.object.at(&["status", "promoteFull"]).is_none()
         && is_there("canary")
         && is_there("blueGreen")
         && strategy_says_so(view, set, status)

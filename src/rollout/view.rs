@@ -164,6 +164,7 @@ impl View {
     /// Makes sense of what was seen.
     pub fn of(seen: &Seen) -> View {
         let mut rollout: Rollout = api::read(&seen.rollout).object;
+        codec::overrule(&mut rollout.status);
         let workload = workload::resolve(&mut rollout, seen.workload.as_ref());
         let from = if matches!(workload, Ok(Some(_))) { PodsFrom::Workload } else { PodsFrom::Manifest };
         let services: BTreeMap<Text, Service> = seen.services.iter().map(service).collect();

@@ -209,6 +209,10 @@ impl Local {
 
     /// When something is due, if nothing happens before.
     pub fn next_wake(&self) -> Option<Timestamp> {
+        // Who turns in circles is not waited for; the checker has said so.
+        if self.steps.1 >= BUSY && self.steps.0 == self.store.now() {
+            return None;
+        }
         let back = match self.engine {
             Engine::Back(at) => Some(at),
             Engine::Running | Engine::Dead => None,
