@@ -133,6 +133,17 @@ pub fn referred(rollout: &Rollout) -> Vec<ObjectKey> {
     services.chain(workload).collect()
 }
 
+/// What a Rollout names and was not seen. It may exist all the same: each watch has its own pace, and the Rollout's may be
+/// ahead of the Services'.
+pub fn missing(seen: &Seen) -> Vec<ObjectKey> {
+    let rollout: Rollout = api::read(&seen.rollout).object;
+    let is_seen = |key: &ObjectKey| {
+        let named = |object: &Value| object.str_at(&["metadata", "name"]) == Some(key.place.name.as_str());
+        if key.resource == resource::services() { seen.services.iter().any(named) } else { seen.workload.is_some() }
+    };
+    referred(&rollout).into_iter().filter(|key| !is_seen(key)).collect()
+}
+
 /// The Rollouts that a change of another object is about: those that name it, and those that own it.
 pub fn concerned(
     cache: &Cache,
@@ -178,4 +189,25 @@ fn measured(cache: &Cache, namespace: &str) -> Vec<Place> {
     let is_there = |place: &Place| namespace.is_empty() || place.namespace == namespace;
     let names = |rollout: &&Value| templates::are_named(&api::read::<Rollout>(rollout).object);
     cache.all(&resource::rollouts()).filter(names).map(place_of).filter(is_there).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    #[test]
+    fn what_is_named_and_not_seen_is_missing() {
+        let rollout = value!({"metadata": {"namespace": "shop", "name": "web"}, "spec": {
+            "workloadRef": {"kind": "Deployment", "name": "old"},
+            "strategy": {"canary": {"stableService": "a", "canaryService": "b"}}}});
+        let service = |name: &str| value!({"metadata": {"name": name}});
+        let missing = |services: Vec<Value>, workload: Option<Value>| -> Vec<String> {
+            let seen = Seen { rollout: rollout.clone(), services, workload, ..Seen::default() };
+            missing(&seen).iter().map(|key| format!("{} {}", key.resource, key.place.name)).collect()
+        };
+        assert_eq!(missing(vec![], None), ["services a", "services b", "deployments.apps old"]);
+        assert_eq!(missing(vec![service("b")], Some(value!({}))), ["services a"]);
+        assert!(missing(vec![service("a"), service("b")], Some(value!({}))).is_empty());
+    }
 }

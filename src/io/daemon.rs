@@ -379,6 +379,13 @@ async fn turn(gate: &mut Option<Gate>) {
 
 /// One pass: decides on what was seen and carries it out.
 async fn pass(api: &Api, key: &Key, seen: &Seen, record: Option<&Path>, written: &mut Vec<Written>) -> Outcome {
+    // Never assume what was not seen: whether something is missing is asked of the server, once, before it is said.
+    for missing in observe::missing(seen) {
+        if api.object(&missing.resource, &missing.place).await.is_ok() {
+            tracing::debug!(rollout = %key.place, %missing.resource, name = %missing.place.name, "is there, and not seen yet");
+            return Outcome::Failed(None);
+        }
+    }
     let begun = Instant::now();
     let view = View::of(seen);
     let verdict = decide(&view);
