@@ -25,6 +25,7 @@
 //! | [`api`] | the custom resources as on the wire |
 //! | [`model`] | what they mean: exact types, problems, hashes, health |
 //! | [`rollout`] | deciding about a Rollout: sizes, steps, history |
+//! | [`route`] | telling routers where traffic goes; one leaf per router |
 //! | [`analysis`] | how an analysis goes on; today the language of its conditions |
 //! | [`sync`] | deciding about a GitSource: the objects of a commit, what is applied and pruned, what the commit is told |
 //! | [`manifest`] | bytes of files to objects that know their places |
@@ -74,6 +75,7 @@ pub mod lint;
 pub mod manifest;
 pub mod model;
 pub mod rollout;
+pub mod route;
 pub mod sim;
 pub mod sync;
 pub mod tree;

@@ -172,7 +172,7 @@ impl<'p> At<'p> {
 }
 
 /// A wire type as Go writes it: fields in Go's order, three characters of strings as escapes.
-fn go_json(value: &impl Serialize) -> String {
+pub fn go_json(value: &impl Serialize) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     json.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }

@@ -4,7 +4,11 @@
 
 use std::fmt;
 
-use crate::api::{IstioTrafficRouting, Rollout, RolloutTrafficRouting};
+use crate::{
+    api::{IstioTrafficRouting, Rollout, RolloutTrafficRouting, constants},
+    kubernetes::value::Value,
+    value,
+};
 
 /// The name of an object in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +94,18 @@ pub fn virtual_service(text: &str) -> Key {
     let short = short.unwrap_or(text);
     let (name, namespace) = short.rsplit_once('.').unwrap_or((short, ""));
     Key { namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+/// How an object that belongs to a Rollout names it.
+pub fn owner(rollout: &Rollout) -> Value {
+    value!({
+        "apiVersion": constants::API_VERSION,
+        "kind": constants::kind::ROLLOUT,
+        "name": rollout.metadata.name.as_str(),
+        "uid": rollout.metadata.uid.as_str(),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
 }
 
 /// The Ingress that is made for the canary beside a stable one; none without a stable one. Names end at 253 bytes.

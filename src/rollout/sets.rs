@@ -24,6 +24,7 @@ use crate::{
         ephemeral, health,
         limits::{self, AbortDelay},
         memory::PauseReason,
+        refers,
         replica_set::ReplicaSet,
         revision,
     },
@@ -315,7 +316,7 @@ impl Pass<'_> {
             "metadata": {
                 "name": name.as_str(),
                 "namespace": rollout.metadata.namespace.as_str(),
-                "ownerReferences": [owner(rollout)],
+                "ownerReferences": [refers::owner(rollout)],
             },
             "spec": {"replicas": 0},
         });
@@ -439,7 +440,8 @@ impl Pass<'_> {
             |object: &Value| object.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
         for orphan in &view.orphans {
             let mut adopted = orphan.clone();
-            let owners = orphan.list_at(&["metadata", "ownerReferences"]).iter().cloned().chain([owner(&view.rollout)]);
+            let owners =
+                orphan.list_at(&["metadata", "ownerReferences"]).iter().cloned().chain([refers::owner(&view.rollout)]);
             adopted.set_at(&["metadata", "ownerReferences"], Value::list(owners));
             self.target.sets.insert(name(orphan), adopted);
         }
@@ -517,15 +519,4 @@ enum Role {
 fn annotations(set: &Set) -> revision::Annotations {
     let entries = set.info.annotations.iter();
     entries.map(|(key, text)| (key.to_string(), text.as_str().unwrap_or_default().to_owned())).collect()
-}
-
-fn owner(rollout: &crate::api::Rollout) -> Value {
-    value!({
-        "apiVersion": crate::api::constants::API_VERSION,
-        "kind": crate::api::constants::kind::ROLLOUT,
-        "name": rollout.metadata.name.as_str(),
-        "uid": rollout.metadata.uid.as_str(),
-        "controller": true,
-        "blockOwnerDeletion": true,
-    })
 }

@@ -17,6 +17,7 @@ mod references;
 mod replicaset_helpers;
 mod revisions;
 mod rollouts;
+mod routers;
 mod step_hash;
 mod template_equal;
 mod validation;
@@ -33,12 +34,24 @@ pub struct Case {
     pub id: String,
     pub input: Value,
     pub expect: Value,
+    /// Other answers that were seen when the same was asked again.
+    #[serde(default)]
+    pub alternatives: Vec<Value>,
+    /// What was recorded looks like a mistake of Argo Rollouts.
+    #[serde(default)]
+    pub bug: bool,
 }
 
 /// Runs every case of a category: `answer` returns what we say, which must be what Argo Rollouts said. `None` leaves a
 /// case out, which is counted; say beside it which upstream bug its input's shape shows.
 #[track_caller]
 pub fn check(category: &str, answer: impl Fn(&Value, &Value) -> Option<Value>) {
+    judge(category, |case| answer(&case.input, &case.expect));
+}
+
+/// As [`check`], for those who need all of a case.
+#[track_caller]
+pub fn judge(category: &str, answer: impl Fn(&Case) -> Option<Value>) {
     let folder = env::var_os("TIDEGATE_VECTORS")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors"), PathBuf::from);
     let file = folder.join(format!("{category}.jsonl"));
@@ -47,7 +60,7 @@ pub fn check(category: &str, answer: impl Fn(&Value, &Value) -> Option<Value>) {
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let case: Case = serde_json::from_str(&mended(line))
             .unwrap_or_else(|error| panic!("{}:{}: {error}", file.display(), number + 1));
-        match answer(&case.input, &case.expect) {
+        match answer(&case) {
             None => left_out += 1,
             Some(ours) if ours == case.expect => ran += 1,
             Some(ours) => {

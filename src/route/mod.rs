@@ -1,0 +1,355 @@
+//! Telling routers where the traffic goes: a lens on the objects of each.
+//!
+//! A leaf per router reads a [`Route`] off its objects and makes a [`Move`] on them. Two laws hold for every leaf: reading
+//! after writing gives what was written, and every byte that is not ours stays as it is. Never asks a cluster, never decides
+//! how much goes where, and says what is in the way instead of failing.
+
+mod alb;
+mod ingress;
+mod nginx;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    api::{CanaryStrategy, Rollout, RolloutTrafficRouting, SetHeaderRoute, SetMirrorRoute, WeightDestination},
+    kubernetes::value::{Text, Value},
+    model::refers,
+};
+
+/// A kind of object that a router reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Kind {
+    /// An Ingress.
+    Ingress,
+}
+
+impl Kind {
+    /// Its API group.
+    pub fn group(self) -> &'static str {
+        match self {
+            Kind::Ingress => "networking.k8s.io",
+        }
+    }
+
+    /// The version that is read and written.
+    pub fn version(self) -> &'static str {
+        match self {
+            Kind::Ingress => "v1",
+        }
+    }
+
+    /// Its name in paths.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Kind::Ingress => "ingresses",
+        }
+    }
+
+    /// Its name in manifests.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Ingress => "Ingress",
+        }
+    }
+
+    /// What Argo Rollouts calls one that does not exist.
+    pub fn not_found(self, name: &str) -> String {
+        match self {
+            Kind::Ingress => format!("ingress.networking.k8s.io \"{name}\" not found"),
+        }
+    }
+}
+
+/// Which object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Id {
+    /// Of which kind.
+    pub kind: Kind,
+    /// Its namespace.
+    pub namespace: Text,
+    /// Its name.
+    pub name: Text,
+}
+
+impl Id {
+    fn beside(rollout: &Rollout, kind: Kind, name: &str) -> Id {
+        Id { kind, namespace: rollout.metadata.namespace.as_str().into(), name: name.into() }
+    }
+}
+
+/// The objects of a Rollout's routers, and in which order they were changed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Routes {
+    #[serde(serialize_with = "listed")]
+    objects: BTreeMap<Id, Value>,
+    #[serde(skip)]
+    order: Vec<Id>,
+}
+
+/// Keys of an object are texts; ours are not.
+fn listed<S: serde::Serializer>(objects: &BTreeMap<Id, Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(objects)
+}
+
+impl Routes {
+    /// These objects, none of them changed.
+    pub fn of(objects: impl IntoIterator<Item = (Id, Value)>) -> Routes {
+        Routes { objects: objects.into_iter().collect(), order: Vec::new() }
+    }
+
+    /// One object.
+    pub fn get(&self, id: &Id) -> Option<&Value> {
+        self.objects.get(id)
+    }
+
+    /// All objects.
+    pub fn iter(&self) -> impl Iterator<Item = (&Id, &Value)> {
+        self.objects.iter()
+    }
+
+    /// What was changed, in the order in which it is to be written.
+    pub fn changed(&self) -> &[Id] {
+        &self.order
+    }
+
+    fn put(&mut self, id: Id, object: Value) {
+        if !self.order.contains(&id) {
+            self.order.push(id.clone());
+        }
+        self.objects.insert(id, object);
+    }
+}
+
+/// A router that can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaf {
+    /// The nginx ingress controller.
+    Nginx,
+    /// The AWS load balancer controller.
+    Alb,
+}
+
+/// The routers of a Rollout in the order in which they are told, or the name of the first that cannot be.
+pub fn leaves(routing: &RolloutTrafficRouting) -> Result<Vec<Leaf>, &str> {
+    let known = [
+        ("Istio", routing.istio.is_some(), None),
+        ("Nginx", routing.nginx.is_some(), Some(Leaf::Nginx)),
+        ("ALB", routing.alb.is_some(), Some(Leaf::Alb)),
+        ("SMI", routing.smi.is_some(), None),
+        ("Ambassador", routing.ambassador.is_some(), None),
+        ("AppMesh", routing.app_mesh.is_some(), None),
+        ("Traefik", routing.traefik.is_some(), None),
+        ("Apisix", routing.apisix.is_some(), None),
+    ];
+    let plugins = routing.plugins.keys().map(|name| (name.as_str(), true, None));
+    let wanted = known.into_iter().chain(plugins).filter(|(_, is_wanted, _)| *is_wanted);
+    wanted.map(|(name, _, leaf)| leaf.ok_or(name)).collect()
+}
+
+/// The objects that a Rollout's routers read and write, whether they exist or not.
+pub fn named(rollout: &Rollout) -> Vec<Id> {
+    let ingresses = refers::ingresses(rollout).into_iter();
+    ingresses.map(|key| Id::beside(rollout, Kind::Ingress, &key.name)).collect()
+}
+
+/// Something to tell a router.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Move<'m> {
+    /// Which versions stand behind the destinations.
+    Hashes {
+        /// Behind the canary's.
+        canary: &'m str,
+        /// Behind the stable one's.
+        stable: &'m str,
+        /// Behind those of an experiment.
+        additional: &'m [WeightDestination],
+    },
+    /// How much goes where; the stable destination gets the rest.
+    Weights {
+        /// To the canary.
+        canary: i32,
+        /// To an experiment's destinations.
+        additional: &'m [WeightDestination],
+    },
+    /// Requests with a header that go to the canary; without a match, no longer.
+    Header(&'m SetHeaderRoute),
+    /// Requests that are copied to the canary; without a match, no longer.
+    Mirror(&'m SetMirrorRoute),
+    /// No routes of steps any more.
+    Clear,
+}
+
+/// Where a router sends the traffic.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Route {
+    /// How much to the canary.
+    pub canary: i64,
+    /// How much to the stable version.
+    pub stable: i64,
+    /// How much to an experiment's Services.
+    pub additional: Vec<(String, i64)>,
+    /// The routes that steps have made.
+    pub managed: BTreeSet<String>,
+}
+
+/// What was told to a router, as an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Its reason, one of the constants.
+    pub reason: &'static str,
+    /// The sentence.
+    pub message: String,
+}
+
+/// Why a router cannot be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// An object does not exist.
+    Missing(Kind, String),
+    /// The Ingress that the canary's is made from does not exist.
+    MissingStable(String),
+    /// The canary's Ingress is somebody else's.
+    NotOurs(String),
+    /// No rule of the Ingress leads to the Service.
+    NoBackend {
+        /// The Ingress.
+        ingress: String,
+        /// The Service.
+        service: String,
+    },
+    /// No rule leads to the Service whose action is written.
+    NoRule(String),
+    /// Clients cannot stay with a version for so long, or so short.
+    Stickiness,
+    /// What is noted on an Ingress about its managed annotations cannot be read.
+    Unreadable {
+        /// The Ingress.
+        ingress: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Missing(kind, name) => f.write_str(&kind.not_found(name)),
+            Problem::MissingStable(name) => {
+                let cause = Kind::Ingress.not_found(name);
+                write!(f, "error retrieving stableIngress `{name}` from cache: {cause}")
+            }
+            Problem::NotOurs(name) => write!(f, "canary ingress `{name}` controlled by different object"),
+            Problem::NoBackend { ingress, service } => {
+                write!(f, "ingress `{ingress}` has no rules using service {service} backend")
+            }
+            Problem::NoRule(service) => write!(f, "ingress does not have service `{service}` in rules"),
+            Problem::Stickiness => {
+                f.write_str("TargetGroupStickinessConfig's duration must be between 1 and 604800 seconds (7 days)!")
+            }
+            Problem::Unreadable { ingress, why } => {
+                let key = crate::api::constants::annotation::MANAGED_ALB_ANNOTATIONS;
+                write!(f, "annotation {key} of ingress `{ingress}` cannot be read: {why}")
+            }
+        }
+    }
+}
+
+/// Tells a router. What was changed before a problem stays changed.
+pub fn write(
+    leaf: Leaf,
+    rollout: &Rollout,
+    routes: &mut Routes,
+    step: Move<'_>,
+    told: &mut Vec<Told>,
+) -> Result<(), Problem> {
+    let Some((canary, routing)) = routing(rollout) else { return Ok(()) };
+    match (leaf, &routing.nginx, &routing.alb) {
+        (Leaf::Nginx, Some(nginx), _) => nginx::Writer { rollout, canary, routing, nginx }.write(routes, step, told),
+        (Leaf::Alb, _, Some(alb)) => alb::Writer { rollout, canary, routing, alb }.write(routes, step, told),
+        (Leaf::Nginx, None, _) | (Leaf::Alb, _, None) => Ok(()),
+    }
+}
+
+/// Where a router sends the traffic; `None` if nobody told it yet, or if its objects do not agree.
+pub fn read(leaf: Leaf, rollout: &Rollout, routes: &Routes) -> Option<Route> {
+    let (canary, routing) = routing(rollout)?;
+    match (leaf, &routing.nginx, &routing.alb) {
+        (Leaf::Nginx, Some(nginx), _) => nginx::Writer { rollout, canary, routing, nginx }.read(routes),
+        (Leaf::Alb, _, Some(alb)) => alb::Writer { rollout, canary, routing, alb }.read(routes),
+        (Leaf::Nginx, None, _) | (Leaf::Alb, _, None) => None,
+    }
+}
+
+fn routing(rollout: &Rollout) -> Option<(&CanaryStrategy, &RolloutTrafficRouting)> {
+    let canary = rollout.spec.strategy.canary.as_ref()?;
+    Some((canary, canary.traffic_routing.as_ref()?))
+}
+
+/// The Services of a canary: the two that change places if there are such, those named after their roles otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Services<'r> {
+    /// Of the stable version.
+    pub stable: &'r str,
+    /// Of the new version.
+    pub canary: &'r str,
+}
+
+impl<'r> Services<'r> {
+    /// Those of a Rollout.
+    pub fn of(rollout: &'r Rollout) -> Services<'r> {
+        let Some(canary) = &rollout.spec.strategy.canary else { return Services { stable: "", canary: "" } };
+        let Some(both) = &canary.ping_pong else {
+            return Services { stable: &canary.stable_service, canary: &canary.canary_service };
+        };
+        // Until the first promotion the stable one is pong.
+        if rollout.status.canary.stable_ping_pong == "ping" {
+            Services { stable: &both.ping_service, canary: &both.pong_service }
+        } else {
+            Services { stable: &both.pong_service, canary: &both.ping_service }
+        }
+    }
+}
+
+/// The first of the readings, if all are the same.
+fn agreed(readings: impl IntoIterator<Item = Option<Route>>) -> Option<Route> {
+    let mut readings = readings.into_iter();
+    let first = readings.next()??;
+    readings.all(|other| other.as_ref() == Some(&first)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routers_are_told_in_one_order_and_one_that_cannot_be_is_named() {
+        let mut routing = RolloutTrafficRouting { alb: Some(Default::default()), ..Default::default() };
+        assert_eq!(leaves(&routing), Ok(vec![Leaf::Alb]));
+        routing.nginx = Some(Default::default());
+        assert_eq!(leaves(&routing), Ok(vec![Leaf::Nginx, Leaf::Alb]));
+        routing.plugins.insert("org/x".into(), Value::Null);
+        assert_eq!(leaves(&routing), Err("org/x"));
+        routing.istio = Some(Default::default());
+        assert_eq!(leaves(&routing), Err("Istio"));
+    }
+
+    #[test]
+    fn services_change_places() {
+        let mut rollout: Rollout = crate::api::read(&crate::value!({"spec": {"strategy": {"canary": {
+            "stableService": "s", "canaryService": "c"}}}}))
+        .object;
+        assert_eq!(Services::of(&rollout), Services { stable: "s", canary: "c" });
+        if let Some(canary) = &mut rollout.spec.strategy.canary {
+            canary.ping_pong = Some(crate::api::PingPongSpec { ping_service: "a".into(), pong_service: "b".into() });
+        }
+        assert_eq!(Services::of(&rollout), Services { stable: "b", canary: "a" });
+        rollout.status.canary.stable_ping_pong = "ping".into();
+        assert_eq!(Services::of(&rollout), Services { stable: "a", canary: "b" });
+    }
+}
