@@ -26,7 +26,8 @@
 //! | [`model`] | what they mean: exact types, problems, hashes, health |
 //! | [`rollout`] | deciding about a Rollout: sizes, steps, history |
 //! | [`route`] | telling routers where traffic goes; one leaf per router |
-//! | [`analysis`] | how an analysis goes on; today the language of its conditions |
+//! | [`analysis`] | deciding about an AnalysisRun: what is due, what measurements come to; the language of conditions |
+//! | [`metric`] | what providers are asked, and what their answers mean; one leaf per provider |
 //! | [`sync`] | deciding about a GitSource: the objects of a commit, what is applied and pruned, what the commit is told |
 //! | [`manifest`] | bytes of files to objects that know their places |
 //! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache, what is counted |
@@ -73,6 +74,7 @@ pub mod io;
 pub mod kubernetes;
 pub mod lint;
 pub mod manifest;
+pub mod metric;
 pub mod model;
 pub mod rollout;
 pub mod route;

@@ -7,8 +7,12 @@ use std::collections::BTreeMap;
 
 use super::go_json;
 use crate::{
-    api::{self, Argument, Metric},
-    kubernetes::{status::go_quoted, value::Value},
+    api::{self, AnalysisRunArgument, Argument, Metric, ObjectMeta, Rollout},
+    kubernetes::{
+        names,
+        status::{go_float, go_quoted},
+        value::Value,
+    },
 };
 
 /// The arguments of a run: those that the templates declare, with the values that were given. Values for others are
@@ -26,6 +30,104 @@ pub fn merge(given: &[Argument], declared: &[Argument]) -> Result<Vec<Argument>,
     match merged.iter().find(|argument| argument.value.is_none() && argument.value_from.is_none()) {
         Some(open) => Err(format!("args.{} was not resolved", open.name)),
         None => Ok(merged),
+    }
+}
+
+/// The versions that arguments may ask for, by the hash that their ReplicaSets carry; empty where there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Versions<'v> {
+    /// The one that was promoted last.
+    pub stable: &'v str,
+    /// The one that the specification asks for.
+    pub latest: &'v str,
+}
+
+/// The arguments that a Rollout gives, and what is wrong with them. A field of metadata that does not exist leaves none;
+/// of other fields only the last one that is asked for can be wrong. The error is Argo Rollouts'.
+pub fn given(
+    arguments: &[AnalysisRunArgument],
+    versions: Versions<'_>,
+    rollout: &Rollout,
+) -> (Option<Vec<Argument>>, Option<String>) {
+    let written = api::write(rollout);
+    let (mut given, mut wrong) = (Vec::new(), None);
+    for argument in arguments {
+        let from = argument.value_from.as_ref();
+        let hash = from.and_then(|from| from.pod_template_hash_value.as_deref());
+        let field = from.and_then(|from| from.field_ref.as_ref()).map(|field| field.field_path.as_str());
+        let value = match (hash, field) {
+            (Some("Latest"), _) => versions.latest.to_owned(),
+            (Some("Stable"), _) => versions.stable.to_owned(),
+            (Some(_), _) | (None, None) => argument.value.clone(),
+            (None, Some(path)) if path.starts_with("metadata") => match metadata(&rollout.metadata, path) {
+                Ok(value) => value,
+                Err(error) => return (None, Some(error)),
+            },
+            (None, Some(path)) => {
+                let found = field_of(&written, path);
+                wrong = found.as_ref().err().cloned();
+                found.unwrap_or_default()
+            }
+        };
+        given.push(Argument { name: argument.name.clone(), value: Some(value), value_from: None });
+    }
+    (Some(given), wrong)
+}
+
+/// A field of metadata, as the downward API has it.
+fn metadata(metadata: &ObjectMeta, path: &str) -> Result<String, String> {
+    let subscripted =
+        path.strip_suffix("']").and_then(|path| path.split_once("['")).filter(|(base, _)| !base.is_empty());
+    if let Some((base, key)) = subscripted {
+        let (entries, key) = match base {
+            "metadata.annotations" => (&metadata.annotations, key.to_lowercase()),
+            "metadata.labels" => (&metadata.labels, key.to_owned()),
+            _ => return Err(format!("fieldPath {} does not support subscript", go_quoted(path))),
+        };
+        let wrong = names::label_key(&key);
+        if !wrong.is_empty() {
+            return Err(format!("invalid key subscript in {path}: {}", wrong.join(";")));
+        }
+        let key = path.split_once("['").and_then(|(_, key)| key.strip_suffix("']")).unwrap_or_default();
+        return Ok(entries.get(key).cloned().unwrap_or_default());
+    }
+    let lines = |entries: &BTreeMap<String, String>| {
+        let lines: Vec<String> = entries.iter().map(|(key, text)| format!("{key}={}", go_quoted(text))).collect();
+        lines.join("\n")
+    };
+    match path {
+        "metadata.annotations" => Ok(lines(&metadata.annotations)),
+        "metadata.labels" => Ok(lines(&metadata.labels)),
+        "metadata.name" => Ok(metadata.name.clone()),
+        "metadata.namespace" => Ok(metadata.namespace.clone()),
+        "metadata.uid" => Ok(metadata.uid.clone()),
+        _ => Err(format!("unsupported fieldPath: {path}")),
+    }
+}
+
+/// Any other field of a Rollout, by a path of names and indices; it must be a plain value.
+fn field_of(rollout: &Value, path: &str) -> Result<String, String> {
+    let nowhere = || format!("invalid path {path} in rollout");
+    let mut found = rollout;
+    for part in path.split(['.', '[', ']']).filter(|part| !part.is_empty()) {
+        found = match (found.as_list(), found.as_map()) {
+            (Some(items), _) => {
+                let index: i64 = part.parse().map_err(|_| format!("invalid index '{part}'"))?;
+                // Argo Rollouts crashes on one below zero.
+                let item = usize::try_from(index).ok().and_then(|index| items.get(index));
+                item.ok_or_else(|| format!("index {index} out of range"))?
+            }
+            (None, Some(map)) => map.get(part).unwrap_or(&Value::Null),
+            (None, None) => return Err(nowhere()),
+        };
+    }
+    match found {
+        Value::Null => Err(nowhere()),
+        Value::List(_) | Value::Map(_) => Err(format!("path {path} in rollout must terminate in a primitive value")),
+        Value::Bool(flag) => Ok(flag.to_string()),
+        Value::Int(number) => Ok(go_float(*number as f64)),
+        Value::Float(number) => Ok(go_float(*number)),
+        Value::Str(text) => Ok(text.to_string()),
     }
 }
 

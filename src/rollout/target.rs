@@ -17,6 +17,8 @@ use crate::{
     kubernetes::value::{Text, Value},
 };
 
+pub use crate::model::event::Event;
+
 /// What a decision came to.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -83,16 +85,4 @@ impl Target {
             evictions: Vec::new(),
         }
     }
-}
-
-/// Something to tell people, as an event on the Rollout.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Event {
-    /// Whether it is bad news.
-    pub warning: bool,
-    /// Its reason, one of the constants.
-    pub reason: &'static str,
-    /// The sentence.
-    pub message: String,
 }

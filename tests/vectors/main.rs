@@ -4,6 +4,7 @@
 //! file names; one that is missing there is an error). One test per file, one module per category.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod analysis;
 mod anti_affinity;
 mod canary_replicas;
 mod conditions;
@@ -13,6 +14,7 @@ mod history_cleanup;
 mod limits;
 mod names;
 mod pod_hash;
+mod providers;
 mod references;
 mod replicaset_helpers;
 mod revisions;

@@ -1,12 +1,10 @@
 //! Analysis templates: whether they can be put together, and whether every argument gets a value.
 
-use std::collections::BTreeSet;
-
 use super::Finding;
 use crate::{
     api::{self, AnalysisTemplateSpec, Argument, DryRun, IntOrString, MeasurementRetention, Metric},
     model::{
-        arguments,
+        arguments, compose,
         parse::is_metadata_field,
         problem::{Code, Notes},
         weight::int_value,
@@ -56,6 +54,18 @@ struct Refusal {
     argo: String,
 }
 
+impl From<compose::Refusal> for Refusal {
+    fn from(refusal: compose::Refusal) -> Refusal {
+        let code = match &refusal {
+            compose::Refusal::MetricTwice(_) => Code::MetricNameTwice,
+            compose::Refusal::RuleTwice(..) => Code::RuleTwice,
+            compose::Refusal::ArgumentTwice { .. } => Code::ArgumentTwice,
+            compose::Refusal::ArgumentOpen(_) => Code::ArgumentUnresolved,
+        };
+        Refusal { code, argo: refusal.to_string() }
+    }
+}
+
 impl Templates {
     pub(super) fn check(&self, rollout: &api::Rollout, notes: &mut Notes) {
         let field = self.role.field();
@@ -83,30 +93,9 @@ impl Templates {
 
     /// Whether the templates can be made into one run.
     fn merge(&self, given: &[Argument], dry_run: &[DryRun], retention: &[MeasurementRetention]) -> Result<(), Refusal> {
-        let refuse = |code, argo| Err(Refusal { code, argo });
-        let specs = || self.templates.iter().map(|(_, spec)| spec);
-        if let Some(name) = twice(specs().flat_map(|spec| &spec.metrics).map(|metric| &metric.name)) {
-            return refuse(Code::MetricNameTwice, format!("two metrics have the same name '{name}'"));
-        }
-        let dry_runs = || specs().flat_map(|spec| &spec.dry_run).map(|rule| &rule.metric_name);
-        let dry_twice = |name: &str| format!("two Dry-Run metric rules have the same name '{name}'");
-        if let Some(name) = twice(dry_runs()) {
-            return refuse(Code::RuleTwice, dry_twice(name));
-        }
-        let retentions = || specs().flat_map(|spec| &spec.measurement_retention).map(|rule| &rule.metric_name);
-        let kept_twice = |name: &str| format!("two Measurement Retention metric rules have the same name '{name}'");
-        if let Some(name) = twice(retentions()) {
-            return refuse(Code::RuleTwice, kept_twice(name));
-        }
-        let declared = declared(specs()).map_err(|argo| Refusal { code: Code::ArgumentTwice, argo })?;
-        arguments::merge(given, &declared).map_err(|argo| Refusal { code: Code::ArgumentUnresolved, argo })?;
-        if let Some(name) = twice(dry_run.iter().map(|rule| &rule.metric_name).chain(dry_runs())) {
-            return refuse(Code::RuleTwice, dry_twice(name));
-        }
-        if let Some(name) = twice(retention.iter().map(|rule| &rule.metric_name).chain(retentions())) {
-            return refuse(Code::RuleTwice, kept_twice(name));
-        }
-        Ok(())
+        let given = compose::Given { arguments: given, dry_run, retention };
+        let made = compose::flatten(self.templates.iter().map(|(_, spec)| spec));
+        made.and_then(|template| compose::run(template, given)).map(drop).map_err(Refusal::from)
     }
 
     /// An analysis that somebody waits for must end.
@@ -166,33 +155,6 @@ fn remedy(code: Code) -> &'static str {
         Code::ArgumentUnknown => "declare the argument under the template's args, or correct its name",
         _ => "correct the template",
     }
-}
-
-/// The first that is there twice.
-fn twice<'n>(names: impl Iterator<Item = &'n String>) -> Option<&'n str> {
-    let mut seen = BTreeSet::new();
-    names.into_iter().find(|name| !seen.insert(*name)).map(String::as_str)
-}
-
-/// The arguments that templates declare together.
-fn declared<'t>(templates: impl Iterator<Item = &'t AnalysisTemplateSpec>) -> Result<Vec<Argument>, String> {
-    let mut declared: Vec<Argument> = Vec::new();
-    for argument in templates.flat_map(|template| &template.args) {
-        match declared.iter_mut().find(|known| known.name == argument.name) {
-            None => declared.push(argument.clone()),
-            Some(known) => match (&known.value, &argument.value) {
-                (Some(one), Some(other)) if one != other => {
-                    let name = &argument.name;
-                    return Err(format!(
-                        "Argument `{name}` specified multiple times with different values: '{one}', '{other}'"
-                    ));
-                }
-                (None, _) => *known = argument.clone(),
-                (Some(_), _) => {}
-            },
-        }
-    }
-    Ok(declared)
 }
 
 /// The metrics with a word in place of every argument.

@@ -1,0 +1,276 @@
+//! One pass over an AnalysisRun: [`look`] says what is due, somebody measures, [`decide`] says what it comes to.
+//!
+//! Never measures, and never sees a secret but to take it out of what people read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::{
+    assess,
+    phase::Phase,
+    schedule::{self, Task, Work},
+};
+use crate::{
+    api::{AnalysisRun, AnalysisRunStatus, Argument, Measurement, Metric, MetricResult, SecretKeyRef, Time},
+    kubernetes::schema::regexp,
+    model::{arguments, event::Event, parse},
+};
+
+/// How many measurements are kept if nothing is said.
+const KEPT: usize = 10;
+/// What stands for the value of a Secret where nobody needs it.
+const PLACEHOLDER: &str = "temp-for-secret";
+/// What people read in place of a secret.
+const HIDDEN: &str = "*****";
+
+/// What a run is in.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Look {
+    /// It is over. It is to be deleted then, if ever.
+    Over(Option<Timestamp>),
+    /// It can never be measured, for this reason.
+    Broken(String),
+    /// It is under way.
+    Open(Plan),
+}
+
+/// What is to be measured, and how it will count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The metrics, arguments filled in; secrets are not.
+    pub metrics: Vec<Metric>,
+    /// Those that do not count.
+    pub dry_run: BTreeSet<String>,
+    /// How many measurements are kept, where something is said.
+    pub kept: BTreeMap<String, i32>,
+    /// What is due.
+    pub tasks: Vec<Task>,
+}
+
+/// Looks at a run: what is due.
+pub fn look(run: &AnalysisRun, now: Timestamp) -> Look {
+    if Phase::of(&run.status.phase).is_over() {
+        return Look::Over(assess::end_of_life(run));
+    }
+    match plan(run, now) {
+        Ok(plan) => Look::Open(plan),
+        Err(problem) => Look::Broken(problem),
+    }
+}
+
+fn plan(run: &AnalysisRun, now: Timestamp) -> Result<Plan, String> {
+    let stand_in = |argument: &Argument| {
+        if secret(argument).is_some() {
+            return Argument { name: argument.name.clone(), value: Some(PLACEHOLDER.to_owned()), value_from: None };
+        }
+        argument.clone()
+    };
+    let given: Vec<Argument> = run.spec.args.iter().map(stand_in).collect();
+    let metrics = resolve(&run.spec.metrics, &given)?;
+    let invalid = |problem: String| format!("Analysis spec invalid: {problem}");
+    let (dry_run, wrong_dry_run) = dry_run(run, &metrics);
+    let (kept, wrong_kept) = kept(run, &metrics);
+    let problem = parse::metrics_error(&metrics).or(wrong_dry_run).or(wrong_kept);
+    problem.map_or(Ok(()), |problem| Err(invalid(problem)))?;
+    let tasks = schedule::due(run, &metrics, now);
+    Ok(Plan { metrics, dry_run, kept, tasks })
+}
+
+fn resolve(metrics: &[Metric], given: &[Argument]) -> Result<Vec<Metric>, String> {
+    let resolved: Result<Vec<Metric>, String> =
+        metrics.iter().map(|metric| arguments::resolve_metric(metric, given)).collect();
+    resolved.map_err(unresolved)
+}
+
+/// What is said of arguments that cannot be filled in.
+pub fn unresolved(problem: String) -> String {
+    format!("Unable to resolve metric arguments: {problem}")
+}
+
+fn secret(argument: &Argument) -> Option<&SecretKeyRef> {
+    argument.value_from.as_ref()?.secret_key_ref.as_ref()
+}
+
+/// The metrics that are measured but do not count; and what is wrong with the rules.
+pub fn dry_run(run: &AnalysisRun, metrics: &[Metric]) -> (BTreeSet<String>, Option<String>) {
+    let mut found = BTreeSet::new();
+    for (index, rule) in run.spec.dry_run.iter().enumerate() {
+        let names = matching(&rule.metric_name, metrics);
+        if names.is_empty() {
+            return (found, Some(format!("dryRun[{index}]: Rule didn't match any metric name(s)")));
+        }
+        found.extend(names);
+    }
+    (found, None)
+}
+
+/// How many measurements of each metric are kept, where something is said; and what is wrong with the rules.
+pub fn kept(run: &AnalysisRun, metrics: &[Metric]) -> (BTreeMap<String, i32>, Option<String>) {
+    let mut found = BTreeMap::new();
+    for (index, rule) in run.spec.measurement_retention.iter().enumerate() {
+        let names = matching(&rule.metric_name, metrics);
+        if names.is_empty() {
+            return (found, Some(format!("measurementRetention[{index}]: Rule didn't match any metric name(s)")));
+        }
+        found.extend(names.into_iter().map(|name| (name, rule.limit)));
+    }
+    (found, None)
+}
+
+/// The metrics that a pattern finds; one that is no regular expression finds none.
+fn matching(pattern: &str, metrics: &[Metric]) -> Vec<String> {
+    let Ok(pattern) = regexp::compile(pattern) else { return Vec::new() };
+    metrics.iter().map(|metric| &metric.name).filter(|name| pattern.is_match(name)).cloned().collect()
+}
+
+impl Plan {
+    /// The Secrets that must be read before anything is measured, each by argument.
+    pub fn secrets<'r>(&self, run: &'r AnalysisRun) -> Vec<(&'r str, &'r SecretKeyRef)> {
+        if self.tasks.is_empty() {
+            return Vec::new();
+        }
+        let args = run.spec.args.iter();
+        args.filter_map(|argument| Some((argument.name.as_str(), secret(argument)?))).collect()
+    }
+
+    /// The metrics of the tasks with everything filled in; `secrets` are the values of those that were asked for, in the
+    /// same order.
+    pub fn ready(&self, run: &AnalysisRun, secrets: &[String]) -> Result<Vec<Metric>, String> {
+        let mut values = secrets.iter();
+        let fill = |argument: &Argument| match secret(argument) {
+            Some(_) => Argument { value: values.next().cloned(), ..argument.clone() },
+            None => argument.clone(),
+        };
+        let given: Vec<Argument> = run.spec.args.iter().map(fill).collect();
+        let wanted: Vec<Metric> =
+            self.tasks.iter().filter_map(|task| run.spec.metrics.get(task.index)).cloned().collect();
+        resolve(&wanted, &given)
+    }
+}
+
+/// What was measured for a task.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sample {
+    /// The measurement as it is now.
+    pub measurement: Measurement,
+    /// What the provider adds to the metric.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// What a pass came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// What status will say.
+    pub status: AnalysisRunStatus,
+    /// The earliest moment at which time alone would change the answer.
+    pub wake: Option<Timestamp>,
+    /// What to announce once it is done, in this order.
+    pub events: Vec<Event>,
+    /// The metrics of which old measurements are forgotten, and how many are kept.
+    pub trimmed: Vec<(String, usize)>,
+}
+
+/// A run that can never be measured says so.
+pub fn broken(run: &AnalysisRun, problem: String) -> Verdict {
+    let mut status = run.status.clone();
+    Phase::Error.as_str().clone_into(&mut status.phase);
+    status.message = problem;
+    Verdict { status, wake: None, events: vec![completed(Phase::Error)], trimmed: Vec::new() }
+}
+
+fn completed(phase: Phase) -> Event {
+    let message = format!("Analysis Completed. Result: {phase}");
+    Event { warning: phase.is_bad(), reason: phase.run_reason(), message }
+}
+
+/// Absorbs what was measured, one sample for each task of the plan in the same order.
+pub fn decide(run: &AnalysisRun, plan: &Plan, samples: Vec<Sample>, secrets: &[String], now: Timestamp) -> Verdict {
+    let mut run = run.clone();
+    for (task, sample) in plan.tasks.iter().zip(samples) {
+        absorb(&mut run.status, task, sample, plan.dry_run.contains(&task.name), secrets, now);
+    }
+    let assessment = assess::run(&mut run, &plan.metrics, &plan.dry_run, now);
+    let mut events = assessment.events;
+    if Phase::of(&run.status.phase) != assessment.phase {
+        assessment.phase.as_str().clone_into(&mut run.status.phase);
+        run.status.message = assessment.message;
+        if assessment.phase.is_over() {
+            events.push(completed(assessment.phase));
+            run.status.completed_at.get_or_insert(Time::from(now));
+        }
+    }
+    let trimmed = trim(&mut run.status, plan);
+    let wake = schedule::next(&run.status, &plan.metrics, now);
+    Verdict { status: run.status, wake, events, trimmed }
+}
+
+fn absorb(
+    status: &mut AnalysisRunStatus,
+    task: &Task,
+    sample: Sample,
+    is_dry: bool,
+    secrets: &[String],
+    now: Timestamp,
+) {
+    let mut measurement = sample.measurement;
+    let phase = Phase::of(&measurement.phase);
+    if matches!(task.work, Work::Terminate(_)) && matches!(phase, Phase::Successful | Phase::Inconclusive) {
+        "Metric Terminated".clone_into(&mut measurement.message);
+    }
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        measurement.message = measurement.message.replace(secret.as_str(), HIDDEN);
+    }
+    if phase.is_over() {
+        measurement.finished_at.get_or_insert(Time::from(now));
+    }
+    let place = status.metric_results.iter().position(|result| result.name == task.name);
+    let place = place.unwrap_or_else(|| {
+        status.metric_results.push(MetricResult {
+            name: task.name.clone(),
+            phase: Phase::Running.as_str().to_owned(),
+            dry_run: is_dry,
+            metadata: sample.metadata,
+            ..MetricResult::default()
+        });
+        status.metric_results.len() - 1
+    });
+    let Some(result) = status.metric_results.get_mut(place) else { return };
+    count(result, phase);
+    match (&task.work, result.measurements.last_mut()) {
+        (Work::Resume(_) | Work::Terminate(_), Some(last)) => *last = measurement,
+        (Work::Start, _) | (Work::Resume(_) | Work::Terminate(_), None) => result.measurements.push(measurement),
+    }
+}
+
+fn count(result: &mut MetricResult, phase: Phase) {
+    let (successes, errors) = (result.consecutive_success, result.consecutive_error);
+    match phase {
+        Phase::Unset | Phase::Pending | Phase::Running => return,
+        Phase::Successful => result.successful += 1,
+        Phase::Failed => result.failed += 1,
+        Phase::Inconclusive => result.inconclusive += 1,
+        Phase::Error => result.error += 1,
+    }
+    let is_error = phase == Phase::Error;
+    if !is_error {
+        result.count += 1;
+    }
+    result.consecutive_success = if phase == Phase::Successful { successes + 1 } else { 0 };
+    result.consecutive_error = if is_error { errors + 1 } else { 0 };
+}
+
+/// Forgets old measurements; what was counted stays counted.
+fn trim(status: &mut AnalysisRunStatus, plan: &Plan) -> Vec<(String, usize)> {
+    let mut trimmed = Vec::new();
+    for result in &mut status.metric_results {
+        let given = plan.kept.get(&result.name).and_then(|limit| usize::try_from(*limit).ok());
+        let limit = given.filter(|limit| *limit > 0).unwrap_or(KEPT);
+        let surplus = result.measurements.len().saturating_sub(limit);
+        if surplus > 0 && plan.metrics.iter().any(|metric| metric.name == result.name) {
+            result.measurements.drain(..surplus);
+            trimmed.push((result.name.clone(), limit));
+        }
+    }
+    trimmed
+}

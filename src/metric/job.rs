@@ -1,0 +1,213 @@
+//! A metric that is a Job: it succeeds if the Job does.
+//!
+//! The Job is named after the run, the metric and the number of the measurement, so that beginning a measurement twice
+//! begins it once. Never creates, reads or deletes anything: the answers of the cluster are given.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::failed;
+use crate::{
+    analysis::Phase,
+    api::{
+        AnalysisRun, JobMetric, Measurement, Metric, Time,
+        constants::{API_VERSION, annotation, kind, label},
+    },
+    kubernetes::{object, selector::Labels, status::Status, value::Value},
+    value,
+};
+
+/// The measurement's note of the Job.
+const JOB_NAME: &str = "job-name";
+/// The measurement's note of where the Job is.
+const JOB_NAMESPACE: &str = "job-namespace";
+/// The longest name of a Job: it becomes a label of its pods.
+const LONGEST: usize = 63;
+/// Why a container of a Job will never run, whatever happens.
+const HOPELESS: [&str; 3] = ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"];
+
+/// Where Jobs run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Their namespace; the run's if not given.
+    pub namespace: Option<String>,
+    /// Whether that is in another cluster.
+    pub elsewhere: bool,
+}
+
+/// The Job of a new measurement.
+pub fn build(run: &AnalysisRun, metric: &Metric, job: &JobMetric, place: &Place) -> Value {
+    let metadata = &run.metadata;
+    let namespace = place.namespace.as_deref().unwrap_or(&metadata.namespace);
+    let mut built = value!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name(run, &metric.name), "namespace": namespace},
+    });
+    for part in ["labels", "annotations"] {
+        if let Some(entries) = job.metadata.at(&[part]).filter(|entries| !entries.is_null()) {
+            built.set_at(&["metadata", part], entries.clone());
+        }
+    }
+    built.set_at(&["metadata", "labels", label::ANALYSIS_RUN_UID], metadata.uid.as_str());
+    let notes = [
+        (annotation::ANALYSIS_RUN_NAME, metadata.name.as_str()),
+        (annotation::ANALYSIS_RUN_NAMESPACE, &metadata.namespace),
+        (annotation::ANALYSIS_RUN_METRIC, &metric.name),
+    ];
+    for (key, text) in notes {
+        built.set_at(&["metadata", "annotations", key], text);
+    }
+    if namespace == metadata.namespace && !place.elsewhere {
+        let owner = value!({
+            "apiVersion": API_VERSION,
+            "kind": kind::ANALYSIS_RUN,
+            "name": metadata.name.as_str(),
+            "uid": metadata.uid.as_str(),
+            "controller": true,
+            "blockOwnerDeletion": true,
+        });
+        built.set_at(&["metadata", "ownerReferences"], Value::list([owner]));
+    }
+    built.set_at(&["spec"], job.spec.clone());
+    // By this the pods of Jobs are told from all others.
+    built.set_at(&["spec", "template", "metadata", "labels", label::ANALYSIS_RUN_UID], metadata.uid.as_str());
+    built
+}
+
+/// The name of the next Job of a metric, cut to what a label can hold.
+fn name(run: &AnalysisRun, metric: &str) -> String {
+    let known = run.status.metric_results.iter().find(|result| result.name == metric);
+    let number = known.map_or(1, |known| i64::from(known.count) + i64::from(known.error) + 1);
+    let (uid, number) = (&run.metadata.uid, number.to_string());
+    let room = LONGEST.saturating_sub(uid.len() + number.len() + 2);
+    let mut end = metric.len().min(room);
+    while !metric.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{uid}.{}.{number}", &metric[..end])
+}
+
+/// What the cluster said when the Job was to be created.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Created {
+    /// It is there.
+    Yes,
+    /// There was one of that name; this one.
+    Already(Box<Value>),
+    /// It said no, in these words.
+    No(String),
+}
+
+/// The measurement that begins with a Job.
+pub fn begun(run: &AnalysisRun, job: &Value, created: &Created, now: Timestamp) -> Measurement {
+    let text = |key: &str| job.str_at(&["metadata", key]).unwrap_or_default();
+    let begun = Measurement {
+        phase: Phase::Running.as_str().to_owned(),
+        started_at: Some(Time::from(now)),
+        ..Measurement::default()
+    };
+    let problem = match created {
+        Created::Yes => None,
+        Created::Already(existing) => {
+            // A Job without an owner is somewhere else, where its name tells enough.
+            let is_ours = job.list_at(&["metadata", "ownerReferences"]).is_empty()
+                || object::controller(existing).as_deref() == Some(run.metadata.uid.as_str());
+            (!is_ours).then(|| Status::already_exists("batch", "jobs", text("name")).message)
+        }
+        Created::No(words) => Some(words.clone()),
+    };
+    if let Some(problem) = problem {
+        return failed(begun, problem, now);
+    }
+    let metadata = [(JOB_NAME, text("name")), (JOB_NAMESPACE, text("namespace"))];
+    let metadata: BTreeMap<String, String> =
+        metadata.into_iter().map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
+    // A Job may be over before anybody looks again.
+    Measurement { metadata, resume_at: Some(Time::from(now)), ..begun }
+}
+
+/// The Job of a measurement: its namespace and name. The error is Argo Rollouts'.
+pub fn of(run: &AnalysisRun, measurement: &Measurement) -> Result<(String, String), String> {
+    let note = |key: &str| measurement.metadata.get(key).filter(|text| !text.is_empty());
+    let name = note(JOB_NAME).ok_or_else(|| "job metadata reference missing".to_owned())?;
+    Ok((note(JOB_NAMESPACE).unwrap_or(&run.metadata.namespace).clone(), name.clone()))
+}
+
+/// Whether a Job is over: well, or not. The last of its conditions that says so counts, as in Argo Rollouts.
+pub fn outcome(job: &Value) -> Option<Phase> {
+    let conditions = job.list_at(&["status", "conditions"]).iter().rev();
+    conditions.filter_map(|condition| condition.str_at(&["type"])).find_map(|r#type| match r#type {
+        "Complete" => Some(Phase::Successful),
+        "Failed" => Some(Phase::Failed),
+        _ => None,
+    })
+}
+
+/// The measurement after another look at its Job, if that was found, and at its pods.
+pub fn resumed(name: &str, before: &Measurement, job: Option<&Value>, pods: &[Value], now: Timestamp) -> Measurement {
+    let Some(job) = job else {
+        return failed(before.clone(), format!("job.batch \"{name}\" not found"), now);
+    };
+    let over = |phase: Phase, message: String| Measurement {
+        phase: phase.as_str().to_owned(),
+        message,
+        finished_at: Some(Time::from(now)),
+        ..before.clone()
+    };
+    if let Some(phase) = outcome(job) {
+        return over(phase, before.message.clone());
+    }
+    let selector = job.at(&["spec", "selector"]).and_then(|selector| Labels::of(selector).ok());
+    let is_its = |pod: &&Value| {
+        let labels = pod.at(&["metadata", "labels"]).and_then(Value::as_map);
+        selector.as_ref().is_some_and(|selector| selector.matches(labels))
+    };
+    if let Some(why) = pods.iter().filter(is_its).find_map(hopeless) {
+        return over(Phase::Inconclusive, why);
+    }
+    let started = before.started_at.map_or(now, Timestamp::from);
+    // The longer it has run, the longer it may run on.
+    let wait = (2.0 * now.duration_since(started).as_secs_f64().max(0.0)).sqrt();
+    let wait = SignedDuration::try_from_secs_f64(wait).unwrap_or_default();
+    let resume_at = Time::from(now.saturating_add(wait).unwrap_or(Timestamp::MAX));
+    Measurement { resume_at: Some(resume_at), ..before.clone() }
+}
+
+/// Why a pod will never run, if it will not.
+fn hopeless(pod: &Value) -> Option<String> {
+    let statuses = ["initContainerStatuses", "containerStatuses"];
+    let containers = statuses.iter().flat_map(|statuses| pod.list_at(&["status", statuses]));
+    containers.into_iter().find_map(|container| {
+        let text = |path: &[&str]| container.str_at(path).unwrap_or_default();
+        let reason = text(&["state", "waiting", "reason"]);
+        HOPELESS.contains(&reason).then(|| {
+            let (pod, name) = (pod.str_at(&["metadata", "name"]).unwrap_or_default(), text(&["name"]));
+            let message = text(&["state", "waiting", "message"]);
+            format!("Pod {pod}, container {name} has terminal error ({reason}): {message}\n")
+        })
+    })
+}
+
+/// The measurement whose Job was deleted, or was to be.
+pub fn terminated(before: &Measurement, deleted: Result<(), String>, now: Timestamp) -> Measurement {
+    match deleted {
+        Err(problem) => failed(before.clone(), problem, now),
+        Ok(()) => Measurement {
+            phase: Phase::Inconclusive.as_str().to_owned(),
+            finished_at: Some(Time::from(now)),
+            ..before.clone()
+        },
+    }
+}
+
+/// The Jobs of a run that are no longer kept, oldest first. As in Argo Rollouts those of all metrics count together.
+pub fn outdated<'j>(run: &AnalysisRun, jobs: impl Iterator<Item = &'j Value>, kept: usize) -> Vec<&'j Value> {
+    let is_its =
+        |job: &&Value| job.str_at(&["metadata", "labels", label::ANALYSIS_RUN_UID]) == Some(run.metadata.uid.as_str());
+    let mut jobs: Vec<&Value> = jobs.filter(is_its).collect();
+    jobs.sort_by_key(|job| job.str_at(&["metadata", "creationTimestamp"]).unwrap_or_default());
+    jobs.truncate(jobs.len().saturating_sub(kept));
+    jobs
+}
