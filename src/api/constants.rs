@@ -62,6 +62,14 @@ pub mod rollout_type {
     pub const POST_PROMOTION: &str = "PostPromotion";
 }
 
+/// Which of two Services that change places is the stable one.
+pub mod ping_pong {
+    /// The first.
+    pub const PING: &str = "ping";
+    /// The second.
+    pub const PONG: &str = "pong";
+}
+
 /// Annotations.
 pub mod annotation {
     /// The revision of a Rollout, ReplicaSet, AnalysisRun or Experiment.

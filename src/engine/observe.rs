@@ -14,12 +14,16 @@ use crate::{
     kubernetes::{object, value::Value},
     model::{hash, names},
     rollout::{Seen, services, templates, view},
+    route::{self, Id, Routed, Verification},
 };
 
 /// The resources that the engine of Rollouts reads and writes.
 pub mod resource {
     use super::Resource;
-    use crate::api::constants::{GROUP, VERSION};
+    use crate::{
+        api::constants::{GROUP, VERSION},
+        route::Kind,
+    };
 
     /// Rollouts.
     pub fn rollouts() -> Resource {
@@ -58,6 +62,11 @@ pub mod resource {
         Resource::new("", "v1", "events")
     }
 
+    /// What a router reads.
+    pub fn route(kind: Kind) -> Resource {
+        Resource::new(kind.group(), kind.version(), kind.plural())
+    }
+
     /// The resource of the workload that a Rollout refers to.
     pub fn workload(kind: &str) -> Resource {
         match kind {
@@ -78,7 +87,14 @@ pub fn needs(rollout: &Rollout, now: Timestamp) -> Vec<Resource> {
     let workload = rollout.spec.workload_ref.as_ref().map(|workload| resource::workload(&workload.kind));
     let pods = view::needs_pods(rollout, now).then(resource::pods);
     let templates = templates::are_named(rollout).then(resource::templates);
-    workload.into_iter().chain(pods).chain(templates).collect()
+    let mut needs: Vec<Resource> = workload.into_iter().chain(pods).chain(templates).collect();
+    for id in route::named(rollout) {
+        let resource = resource::route(id.kind);
+        if !needs.contains(&resource) {
+            needs.push(resource);
+        }
+    }
+    needs
 }
 
 /// The analysis templates that a Rollout names, and those that these name, as far as they are known; and whether one of
@@ -112,8 +128,14 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<Seen> {
     } else {
         Vec::new()
     };
+    let routed = |id: Id| {
+        let object = cache.get(&resource::route(id.kind), &Place::new(&id.namespace, &id.name))?;
+        Some(Routed { kind: id.kind, object: object.clone() })
+    };
     Some(Seen {
         now,
+        routes: route::named(&rollout).into_iter().filter_map(routed).collect(),
+        verification: Verification::NotAsked,
         sets: sets_seen,
         services: services::named(&rollout).iter().filter_map(|(_, name)| service(name)).cloned().collect(),
         workload: workload.cloned(),
@@ -130,16 +152,27 @@ pub fn referred(rollout: &Rollout) -> Vec<ObjectKey> {
     let workload = rollout.spec.workload_ref.as_ref();
     let workload = workload.map(|workload| at(resource::workload(&workload.kind), &workload.name));
     let services = services::named(rollout).into_iter().map(|(_, name)| at(resource::services(), name));
-    services.chain(workload).collect()
+    let routes = route::named(rollout).into_iter();
+    let routes =
+        routes.map(|id| ObjectKey { resource: resource::route(id.kind), place: Place::new(&id.namespace, &id.name) });
+    services.chain(workload).chain(routes).collect()
 }
 
 /// What a Rollout names and was not seen. It may exist all the same: each watch has its own pace, and the Rollout's may be
 /// ahead of the Services'.
 pub fn missing(seen: &Seen) -> Vec<ObjectKey> {
     let rollout: Rollout = api::read(&seen.rollout).object;
+    let workload = rollout.spec.workload_ref.as_ref().map(|workload| resource::workload(&workload.kind));
     let is_seen = |key: &ObjectKey| {
         let named = |object: &Value| object.str_at(&["metadata", "name"]) == Some(key.place.name.as_str());
-        if key.resource == resource::services() { seen.services.iter().any(named) } else { seen.workload.is_some() }
+        let is_routed = |routed: &Routed| resource::route(routed.kind) == key.resource && named(&routed.object);
+        if key.resource == resource::services() {
+            seen.services.iter().any(named)
+        } else if workload.as_ref() == Some(&key.resource) {
+            seen.workload.is_some()
+        } else {
+            seen.routes.iter().any(is_routed)
+        }
     };
     referred(&rollout).into_iter().filter(|key| !is_seen(key)).collect()
 }

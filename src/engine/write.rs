@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     kubernetes::value::{Text, Value},
-    rollout::{Action, Verdict, View, diff, diff::Subject},
+    rollout::{
+        Action, Verdict, View, diff,
+        diff::{RouteChange, Subject},
+    },
     value,
 };
 
@@ -70,6 +73,14 @@ impl Write {
                 };
                 Write { object, subresource: "", verb: Verb::Patch, body: patch.clone() }
             }
+            Action::Route { id, change } => {
+                let (name, verb, body) = match change {
+                    RouteChange::Create(object) => ("", Verb::Create, object),
+                    RouteChange::Patch(patch) => (id.name.as_str(), Verb::Patch, patch),
+                };
+                let object = ObjectKey { resource: resource::route(id.kind), place: Place::new(&id.namespace, name) };
+                Write { object, subresource: "", verb, body: body.clone() }
+            }
             Action::DeleteSet { name, uid } => {
                 let set = view.sets.iter().find(|set| set.info.name == *name);
                 let version = set.map_or(0, |set| version_of(&set.object));
@@ -112,7 +123,10 @@ impl Write {
 
     /// Whether a refusal with this code means that the new ReplicaSet cannot be as it is wanted: that is for people to know.
     pub fn is_impossible(&self, code: u16) -> bool {
-        self.verb == Verb::Create && (400..500).contains(&code) && ![408, 409, 429].contains(&code)
+        self.verb == Verb::Create
+            && self.object.resource == resource::sets()
+            && (400..500).contains(&code)
+            && ![408, 409, 429].contains(&code)
     }
 
     /// What was written, by the object that the server answered with.

@@ -33,7 +33,11 @@ impl<'v> Pass<'v> {
         }
         self.sync_metadata();
         self.trim_history();
+        self.ping_pong_services();
         self.canary_services();
+        if self.traffic().is_break() {
+            return self.close(None);
+        }
         if self.canary_sets() == Scaled::No {
             self.pause_step();
         }
@@ -164,8 +168,11 @@ impl<'v> Pass<'v> {
         let step = step::position(rollout)?.step?;
         let is_done = if let Some(pause) = &step.pause {
             self.is_pause_over(pause)
-        } else if step.set_canary_scale.is_some() || step.set_weight.is_some() {
+        } else if step.set_canary_scale.is_some() {
             self.is_at_size()
+        } else if step.set_weight.is_some() {
+            let verified = self.next.canary.weights.as_ref().and_then(|weights| weights.verified);
+            self.is_at_size() && verified != Some(false)
         } else if step.set_header_route.is_some() || step.set_mirror_route.is_some() {
             true
         } else {

@@ -21,6 +21,7 @@ use crate::{
         memory::Abort,
         template,
     },
+    route,
 };
 
 /// What a Rollout is in.
@@ -267,8 +268,11 @@ fn unsaid(view: &View) -> Vec<(&'static str, Truth, &'static str, &'static str)>
 /// What this version of the engine cannot do. It keeps the world as it is rather than doing half of it.
 fn unsupported(view: &View) -> Option<String> {
     let canary = view.rollout.spec.strategy.canary.as_ref()?;
-    if canary.traffic_routing.is_some() {
-        return Some("waits: traffic routing is not part of this version yet".into());
+    match &canary.traffic_routing {
+        Some(routing) => {
+            let router = route::leaves(routing).err()?;
+            Some(format!("waits: traffic routing with {router} is not part of this version yet"))
+        }
+        None => canary.ping_pong.is_some().then(|| "waits: ping-pong services need traffic routing".into()),
     }
-    canary.ping_pong.is_some().then(|| "waits: ping-pong services need traffic routing".into())
 }

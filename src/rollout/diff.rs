@@ -1,7 +1,7 @@
 //! From the wanted world to the writes that make it so, in the order that keeps serving.
 //!
-//! The only place that knows an order of writes: what is new, then Services, then pods where they become more, then pods
-//! where they become fewer, then what is deleted. A write names only the fields that differ. Never writes what is already so.
+//! The only place that knows an order of writes: what is new, then Services, then routers, then pods where they become more,
+//! then pods where they become fewer, then what is deleted. A write names only the fields that differ. Never writes what is already so.
 
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ use crate::{
         value::{Map, Text, Value, intern},
     },
     model::{codec, conditions},
+    route::Id,
     value,
 };
 
@@ -38,6 +39,13 @@ pub enum Action {
         /// A merge patch, for this very object only.
         patch: Value,
     },
+    /// Tells a router.
+    Route {
+        /// By which object.
+        id: Id,
+        /// What becomes of that.
+        change: RouteChange,
+    },
     /// Deletes a ReplicaSet.
     DeleteSet {
         /// Its name.
@@ -50,6 +58,16 @@ pub enum Action {
         /// Its name.
         pod: Text,
     },
+}
+
+/// What becomes of an object of a router.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RouteChange {
+    /// It is made.
+    Create(Value),
+    /// It is changed by a merge patch, for this very version of it only: what it says may be about others, too.
+    Patch(Value),
 }
 
 /// What an action changes.
@@ -88,6 +106,7 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
             actions.extend(change(Subject::Service, &name.into(), before, after));
         }
     }
+    actions.extend(target.routes.changed().iter().filter_map(|id| route(view, id, target.routes.get(id)?)));
     let order = view.stable_set().into_iter().chain(view.new_set().filter(|_| view.new != view.stable));
     let order: Vec<&Text> = order.chain(view.others()).map(|set| &set.info.name).collect();
     let rest = seen.sets.keys().filter(|name| !order.contains(name));
@@ -108,6 +127,20 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
     let deleted = seen.sets.iter().filter(|(name, _)| !target.sets.contains_key(*name));
     actions.extend(deleted.map(|(name, set)| Action::DeleteSet { name: name.clone(), uid: uid(set) }));
     actions
+}
+
+fn route(view: &View, id: &Id, after: &Value) -> Option<Action> {
+    let change = match view.routes.get(id) {
+        None => RouteChange::Create(after.clone()),
+        Some(before) => {
+            let mut patch = merge_patch(before, after)?;
+            for key in ["uid", "resourceVersion"] {
+                patch.set_at(&["metadata", key], before.at(&["metadata", key]).cloned().unwrap_or_default());
+            }
+            RouteChange::Patch(patch)
+        }
+    };
+    Some(Action::Route { id: id.clone(), change })
 }
 
 fn is_growing(before: &Value, after: &Value) -> bool {

@@ -14,6 +14,7 @@ use crate::{
     api::constants::{annotation, label},
     kubernetes::{object, value::Value},
     model::limits,
+    route,
 };
 
 /// A rule that a verdict would break.
@@ -71,6 +72,28 @@ pub enum Broken {
         /// How many must be.
         least: i64,
     },
+    /// S17: more traffic would go to a version than its pods carry.
+    Overloaded {
+        /// The weight.
+        weight: i64,
+        /// How many pods are available.
+        available: i64,
+        /// How many are needed.
+        needed: i64,
+    },
+    /// S19: pods would go while traffic goes to them.
+    NotDrained {
+        /// The ReplicaSet.
+        set: String,
+        /// What would be left.
+        size: i64,
+        /// What its traffic needs.
+        needed: i64,
+    },
+    /// S23: weights that make no sense.
+    Weights(String),
+    /// S27: routes of steps would outlive their update.
+    Leftover(String),
     /// S30: an aborted version would grow.
     Grows(String),
     /// S50: status would forget something.
@@ -101,6 +124,14 @@ impl fmt::Display for Broken {
             Broken::TooFew { available, least } => {
                 write!(f, "S20: {available} available pods would be left where {least} are needed")
             }
+            Broken::Overloaded { weight, available, needed } => {
+                write!(f, "S17: weight {weight} needs {needed} pods, {available} are available")
+            }
+            Broken::NotDrained { set, size, needed } => {
+                write!(f, "S19: {set} would have {size} pods, its traffic needs {needed}")
+            }
+            Broken::Weights(weights) => write!(f, "S23: {weights} are no weights"),
+            Broken::Leftover(routes) => write!(f, "S27: routes would be left over: {routes}"),
             Broken::Grows(set) => write!(f, "S30: {set} would grow after an abort"),
             Broken::Forgotten(field) => write!(f, "S50: status would forget {field}"),
             Broken::StepBack { from, to } => write!(f, "S36: step {from} would become {to}"),
@@ -123,6 +154,7 @@ pub fn check(view: &View, verdict: &Verdict, actions: &[Action]) -> Vec<Broken> 
     deletions(view, actions, &mut broken);
     revision(view, actions, &mut broken);
     availability(view, verdict, &mut broken);
+    traffic(view, verdict, &mut broken);
     status(view, verdict, &mut broken);
     broken
 }
@@ -147,7 +179,7 @@ fn ownership(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
                 }
                 continue;
             }
-            Action::CreateSet { .. } | Action::Patch { .. } => continue,
+            Action::CreateSet { .. } | Action::Patch { .. } | Action::Route { .. } => continue,
         };
         let set = seen.iter().find(|set| set.str_at(&["metadata", "name"]) == Some(name.as_str()));
         let owner = set.and_then(|set| object::controller(set));
@@ -166,11 +198,19 @@ fn sizes(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
         (wanted != i64::from(set.info.desired)).then_some((set, wanted))
     });
     let changed: Vec<_> = changed.collect();
+    // Steps may ask for more pods than the Rollout has.
+    let steps = view.rollout.spec.strategy.canary.iter().flat_map(|canary| &canary.steps);
+    let scales = steps.filter_map(|step| step.set_canary_scale.as_ref()).map(|scale| {
+        let share = i64::from(scale.weight.unwrap_or_default()).saturating_mul(replicas);
+        i64::from(scale.replicas.unwrap_or_default())
+            .max(share / i64::from(limits::max_weight(&view.rollout).max(1)) + 1)
+    });
+    let given = scales.max().unwrap_or_default();
     for (set, wanted) in &changed {
         // A preview may be larger than what it is a preview of.
         let preview =
             view.rollout.spec.strategy.blue_green.as_ref().and_then(|strategy| strategy.preview_replica_count);
-        let most = replicas.max(set.info.desired.into()).max(preview.unwrap_or_default().into());
+        let most = replicas.max(set.info.desired.into()).max(preview.unwrap_or_default().into()).max(given);
         if *wanted < 0 || *wanted > most {
             broken.push(Broken::Size { set: set.info.name.to_string(), size: *wanted });
         }
@@ -335,6 +375,54 @@ fn availability(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     let least = i64::from(limits::replicas(&view.rollout)) - i64::from(limits::max_unavailable(&view.rollout));
     if shrinks && before >= least && after < least {
         broken.push(Broken::TooFew { available: after, least });
+    }
+}
+
+/// With routers: traffic follows pods up, pods follow traffic down, and what steps have made goes with them.
+fn traffic(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
+    let (Some(canary), Some(target)) = (&view.rollout.spec.strategy.canary, &verdict.target) else { return };
+    let Some(routing) = &canary.traffic_routing else { return };
+    let (status, next) = (&view.rollout.status, verdict.status.as_ref());
+    let is_given =
+        canary.replica_progress_threshold.is_some() || canary.steps.iter().any(|step| step.set_canary_scale.is_some());
+    let recorded = status.canary.weights.as_ref().map_or(0, |weights| i64::from(weights.canary.weight));
+    let replicas = i64::from(limits::replicas(&view.rollout));
+    for leaf in route::leaves(routing).unwrap_or_default() {
+        let Some(after) = route::read(leaf, &view.rollout, &target.routes) else { continue };
+        let before = route::read(leaf, &view.rollout, &view.routes);
+        let others = after.additional.iter().map(|(_, weight)| *weight);
+        let weights: Vec<i64> = [after.canary, after.stable].into_iter().chain(others).collect();
+        let total: i64 = weights.iter().sum();
+        if total <= 0 || weights.iter().any(|weight| *weight < 0) {
+            broken.push(Broken::Weights(format!("{weights:?}")));
+            continue;
+        }
+        let needed = |weight: i64| (replicas.saturating_mul(weight) + total - 1).div_euclid(total);
+        let new = view.sets.iter().find(|set| set.info.hash.as_str() == status.current_pod_hash);
+        let available = new.map_or(0, |set| i64::from(set.info.available));
+        let is_raised = after.canary > before.as_ref().map_or(0, |before| before.canary).max(recorded);
+        if is_raised && (available == 0 || !is_given && available < needed(after.canary)) {
+            broken.push(Broken::Overloaded { weight: after.canary, available, needed: needed(after.canary) });
+        }
+        let leads = |name: &str| {
+            let service = target.services.get(name)?;
+            service.str_at(&["spec", "selector", label::POD_TEMPLATE_HASH]).map(str::to_owned)
+        };
+        for (name, weight) in [(&canary.stable_service, after.stable), (&canary.canary_service, after.canary)] {
+            let Some(hash) = leads(name) else { continue };
+            let Some(set) = view.sets.iter().find(|set| set.info.hash == hash) else { continue };
+            let size = target.sets.get(&set.info.name).map_or(0, size);
+            if size < i64::from(set.info.desired) && size < needed(weight) && !is_given {
+                let set = set.info.name.to_string();
+                broken.push(Broken::NotDrained { set, size, needed: needed(weight) });
+            }
+        }
+        // A pass that does not touch routers leaves them to the next one.
+        let is_over =
+            status.stable_rs == status.current_pod_hash || status.abort && next.is_some_and(|next| next.abort);
+        if is_over && next.is_some() && !target.routes.changed().is_empty() && !after.managed.is_empty() {
+            broken.push(Broken::Leftover(after.managed.into_iter().collect::<Vec<_>>().join(", ")));
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
         go_json::{self, Wrong},
         parse::PodsFrom,
     },
+    route::Routes,
 };
 use std::collections::BTreeMap;
 
@@ -40,10 +41,16 @@ pub(super) fn read(rollout: &Rollout) -> Option<Reading> {
 
 impl Reading {
     /// Whether a Rollout with this template can be acted upon.
-    pub(super) fn is_valid(&self, rollout: &Rollout, services: &BTreeMap<Text, Service>, known: &[Value]) -> bool {
+    pub(super) fn is_valid(
+        &self,
+        rollout: &Rollout,
+        services: &BTreeMap<Text, Service>,
+        known: &[Value],
+        routes: &Routes,
+    ) -> bool {
         let mut rollout = rollout.clone();
         rollout.spec.template = self.template.clone();
-        invalid(&rollout, &Ok(None), PodsFrom::Manifest, services, known).is_none()
+        invalid(&rollout, &Ok(None), PodsFrom::Manifest, services, known, routes).is_none()
     }
 
     /// What cannot be read, in words.

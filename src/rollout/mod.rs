@@ -6,8 +6,8 @@
 //!
 //! Pure: never reads, writes, asks the time or fails. [`view`] makes sense of what was read, [`decide()`] says what should
 //! be, [`diff()`] makes the writes of it, [`check`] refuses what must never happen. [`rest`] recognises a Rollout that needs
-//! nothing, without an allocation. Traffic routers, analysis and experiments have their places in status and in the step
-//! machine; a Rollout that needs them waits and says so.
+//! nothing, without an allocation. Analysis and experiments have their places in status and in the step machine; a Rollout
+//! that needs them, or a router without a leaf in [`crate::route`], waits and says so.
 //!
 //! The decision works on the wire types where the design has exact ones: Argo Rollouts gives meaning to specifications
 //! that its validation never saw (sizes below zero, an index that a person wrote), and the same functions answer its
@@ -35,6 +35,7 @@ mod status;
 pub mod step;
 pub mod target;
 pub mod templates;
+mod traffic;
 pub mod view;
 pub mod wait;
 pub mod workload;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{pass::Pass, replicas, templates, view::Service, view::Set};
+use super::{pass::Pass, replicas, step, templates, view::Service, view::Set};
 use crate::{
     api::{
         self, Rollout,
@@ -21,6 +21,7 @@ use crate::{
         problem::Words,
         references::{self, References, ServiceRole},
     },
+    route::{self, Routes},
 };
 
 /// The Services that a Rollout names, with what they are for, in the order in which they are looked at.
@@ -90,7 +91,12 @@ pub fn release(service: &Value, rollouts: &[Rollout]) -> Option<Value> {
 }
 
 /// What is wrong with the objects that a Rollout names, in the words of Argo Rollouts, which stops at a missing one.
-pub(super) fn problems(rollout: &Rollout, services: &BTreeMap<Text, Service>, known: &[Value]) -> Vec<String> {
+pub(super) fn problems(
+    rollout: &Rollout,
+    services: &BTreeMap<Text, Service>,
+    known: &[Value],
+    routes: &Routes,
+) -> Vec<String> {
     let mut found = References::default();
     for (role, name) in named(rollout) {
         match services.get(name) {
@@ -105,6 +111,10 @@ pub(super) fn problems(rollout: &Rollout, services: &BTreeMap<Text, Service>, kn
         Ok(templates) => found.templates = templates,
         Err(missing) => return vec![missing],
     }
+    if let Some(missing) = route::missing(rollout, routes) {
+        return vec![Words::Field(missing).to_string()];
+    }
+    found.ingresses = routes.iter().map(|(_, object)| object.clone()).collect();
     references::check(rollout, &found).argo.iter().map(Words::to_string).collect()
 }
 
@@ -122,6 +132,13 @@ impl Pass<'_> {
             wanted.set_at(&["metadata", "annotations", annotation::MANAGED_BY], view.rollout.metadata.name.as_str());
         }
         self.say(reason::SWITCH_SERVICE, message::switched_service(name, &service.hash, hash));
+    }
+
+    /// Leads a Service to a version, whatever pods that has.
+    pub(super) fn repoint(&mut self, name: &str, hash: &str) {
+        if self.view.services.get(name).is_some_and(|service| service.hash != hash) {
+            self.switch(name, hash);
+        }
     }
 
     /// Leads a canary's Service to a version once that can carry it: all of it when the Service is new to us and may have
@@ -146,8 +163,17 @@ impl Pass<'_> {
         let view = self.view;
         let Some(strategy) = &view.rollout.spec.strategy.canary else { return };
         self.ensure(&strategy.stable_service, view.stable_set());
-        let canary =
-            if self.is_aborted() && strategy.traffic_routing.is_none() { view.stable_set() } else { view.new_set() };
+        let canary = match &strategy.traffic_routing {
+            None if self.is_aborted() => view.stable_set(),
+            // It goes back with the traffic.
+            Some(_) if self.is_aborted() => None,
+            Some(_) | None => view.new_set(),
+        };
+        let returning = view.stable_set().and_then(|stable| step::returning_from(&view.rollout, &stable.info));
+        let waits = canary.is_some_and(|set| !self.may_repoint(set));
+        if returning.is_some() || waits {
+            return self.because(format!("service {} waits: traffic goes through it", strategy.canary_service));
+        }
         self.ensure(&strategy.canary_service, canary);
     }
 

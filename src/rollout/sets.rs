@@ -54,7 +54,7 @@ impl Pass<'_> {
     }
 
     /// Gives a ReplicaSet this size, and notes the Rollout's on it.
-    fn scale(&mut self, set: &Set, size: i32) -> Scaled {
+    pub(super) fn scale(&mut self, set: &Set, size: i32) -> Scaled {
         let replicas = self.replicas();
         let info = &set.info;
         // The new version may be the stable one, and have been scaled as that.
@@ -191,9 +191,12 @@ impl Pass<'_> {
         Hold::Stay
     }
 
-    /// Old versions of a canary without a router.
+    /// Old versions of a canary.
     fn old_canary_sets(&mut self, sets: &Sets<'_>) -> Scaled {
         let view = self.view;
+        if view.rollout.spec.strategy.canary.as_ref().is_some_and(|canary| canary.traffic_routing.is_some()) {
+            return self.routed_others();
+        }
         // Pods that are on their way out are still counted until their ReplicaSet says otherwise; nobody can count on them.
         let staying = |set: &ReplicaSet| ReplicaSet { available: set.available.min(set.desired), ..set.clone() };
         let (new, stable) = (sets.new.map(staying), sets.stable.map(staying));
@@ -229,15 +232,16 @@ impl Pass<'_> {
                 self.because(format!("{} stays: it is still referred to", set.info.name));
                 continue;
             }
-            let size = self.size_in_delay(set, &mut delayed);
+            let size = self.size_in_delay(set, self.replicas(), &mut delayed);
             if size != set.info.desired {
                 self.scale(set, size);
             }
         }
     }
 
-    /// The size of an old version: what it has until its deadline, then none. `delayed` counts those that wait.
-    fn size_in_delay(&mut self, set: &Set, delayed: &mut i32) -> i32 {
+    /// The size of an old version: what it has until its deadline is set, `size` until it is over, then none. `delayed`
+    /// counts those that wait.
+    pub(super) fn size_in_delay(&mut self, set: &Set, size: i32, delayed: &mut i32) -> i32 {
         let view = self.view;
         let strategy = &view.rollout.spec.strategy;
         let limit = match (&strategy.blue_green, &strategy.canary) {
@@ -251,7 +255,7 @@ impl Pass<'_> {
             return match set.info.time_to_scale_down(view.now) {
                 Ok(Some(left)) if *delayed <= limit => {
                     self.wake_at(view.now.saturating_add(left).unwrap_or(Timestamp::MAX));
-                    self.replicas()
+                    size
                 }
                 Ok(_) | Err(_) => 0,
             };
@@ -266,8 +270,9 @@ impl Pass<'_> {
         set.info.desired
     }
 
-    /// Whether status or a Service still leads to this version.
-    fn is_referenced(&self, set: &Set) -> bool {
+    /// Whether status or a Service still leads to this version. Of two Services that change places, the one without a role
+    /// leads to the last version until it gets one, with nothing going through it.
+    pub(super) fn is_referenced(&self, set: &Set) -> bool {
         let status = &self.view.rollout.status;
         let weights = status.canary.weights.as_ref();
         let recorded = [
@@ -278,10 +283,14 @@ impl Pass<'_> {
             weights.map(|weights| &weights.canary.pod_template_hash),
             weights.map(|weights| &weights.stable.pod_template_hash),
         ];
+        let both = self.view.rollout.spec.strategy.canary.as_ref().and_then(|canary| canary.ping_pong.as_ref());
+        let is_one_of_both = |name: &Text| {
+            both.is_some_and(|both| [both.ping_service.as_str(), &both.pong_service].contains(&name.as_str()))
+        };
         let hash = set.info.hash.as_str();
         !hash.is_empty()
             && (recorded.into_iter().flatten().any(|recorded| recorded == hash)
-                || self.view.services.values().any(|service| service.hash == hash))
+                || self.view.services.iter().any(|(name, service)| service.hash == hash && !is_one_of_both(name)))
     }
 
     /// Deletes the oldest ReplicaSets beyond the limit, if they have no pods.
@@ -291,7 +300,8 @@ impl Pass<'_> {
         let alive: Vec<&Set> = view.others().filter(|set| !set.info.deleting).collect();
         let surplus = alive.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
         let is_empty = |set: &&&Set| set.info.current == 0 && set.info.desired == 0 && set.is_observed();
-        for set in alive.iter().take(surplus).filter(is_empty) {
+        let serves = |set: &Set| view.services.values().any(|service| service.hash == set.info.hash);
+        for set in alive.iter().take(surplus).filter(is_empty).filter(|set| !serves(set)) {
             self.target.sets.remove(&set.info.name);
             self.because(format!("{} is beyond the history limit of {limit}", set.info.name));
         }

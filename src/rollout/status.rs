@@ -65,6 +65,9 @@ impl Pass<'_> {
                 duration.completion_status = Some(how.into());
             }
             next.stable_rs = next.current_pod_hash.clone();
+            if let Some(stable) = self.next_ping_pong() {
+                next.canary.stable_ping_pong = stable.to_owned();
+            }
             let told = message::rollout_completed(self.revision(), &next.current_pod_hash, why);
             self.say(reason::ROLLOUT_COMPLETED, told);
         }

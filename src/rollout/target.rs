@@ -15,6 +15,7 @@ use super::{
 use crate::{
     api::RolloutStatus,
     kubernetes::value::{Text, Value},
+    route::Routes,
 };
 
 pub use crate::model::event::Event;
@@ -64,6 +65,8 @@ pub struct Target {
     pub pods: BTreeMap<Text, Value>,
     /// The workload it refers to.
     pub workload: Option<Value>,
+    /// The objects of its routers.
+    pub routes: Routes,
     /// Pods to be evicted, in this order.
     pub evictions: Vec<Text>,
 }
@@ -82,6 +85,7 @@ impl Target {
             services: view.services.iter().map(|(name, service)| (name.clone(), service.object.clone())).collect(),
             pods: view.pods.iter().map(named).collect(),
             workload: view.workload.as_ref().map(|workload| workload.object.clone()),
+            routes: view.routes.clone(),
             evictions: Vec::new(),
         }
     }

@@ -30,6 +30,7 @@ use crate::{
         strategy::AntiAffinity,
         template::{self, Wanted},
     },
+    route::{Routed, Routes, Verification},
 };
 
 /// What was read for one decision.
@@ -52,6 +53,11 @@ pub struct Seen {
     pub pods: Vec<Value>,
     /// The analysis templates it names, and those that these name, as far as they exist.
     pub templates: Vec<Value>,
+    /// The objects of its routers, as far as they exist.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Routed>,
+    /// What the load balancer says about the weights in status.
+    pub verification: Verification,
 }
 
 /// What was seen, and what it means.
@@ -93,6 +99,10 @@ pub struct View {
     pub services: BTreeMap<Text, Service>,
     /// Its pods, where they matter.
     pub pods: Vec<Value>,
+    /// The objects of its routers.
+    pub routes: Routes,
+    /// What the load balancer says about the weights in status.
+    pub verification: Verification,
 }
 
 /// The condition of a ReplicaSet whose pods cannot be made.
@@ -168,7 +178,8 @@ impl View {
         let workload = workload::resolve(&mut rollout, seen.workload.as_ref());
         let from = if matches!(workload, Ok(Some(_))) { PodsFrom::Workload } else { PodsFrom::Manifest };
         let services: BTreeMap<Text, Service> = seen.services.iter().map(service).collect();
-        let mut invalid = invalid(&rollout, &workload, from, &services, &seen.templates);
+        let routes = Routes::seen(&seen.routes);
+        let mut invalid = invalid(&rollout, &workload, from, &services, &seen.templates, &routes);
         let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
         let step_hash = seen.rollout.at(&["spec", "strategy"]).map(hash::steps).unwrap_or_default();
         let claim = Claim::of(&rollout, &seen.sets, &hash);
@@ -177,7 +188,7 @@ impl View {
         let is_open = matches!(workload, Ok(None)) && (new.is_none() || invalid.is_some());
         let mut reading = if is_open { malformed::read(&rollout) } else { None };
         if let Some(read) = &reading {
-            if read.is_valid(&rollout, &services, &seen.templates) {
+            if read.is_valid(&rollout, &services, &seen.templates, &routes) {
                 invalid = None;
             } else {
                 invalid = invalid.map(|first| [first].into_iter().chain(read.words()).collect::<Vec<_>>().join("; "));
@@ -200,6 +211,8 @@ impl View {
             name_is_taken: claim.name_is_taken && new.is_none(),
             services,
             pods: seen.pods.clone(),
+            routes,
+            verification: seen.verification,
             rollout,
             hash,
             step_hash,
@@ -305,6 +318,7 @@ pub(super) fn invalid(
     from: PodsFrom,
     services: &BTreeMap<Text, Service>,
     templates: &[Value],
+    routes: &Routes,
 ) -> Option<String> {
     if let Err(problem) = workload {
         return Some(problem.clone());
@@ -312,7 +326,7 @@ pub(super) fn invalid(
     let parsed = parse::rollout(rollout, from);
     let mut words: Vec<String> = parsed.argo.iter().map(Words::to_string).collect();
     if words.is_empty() {
-        words = super::services::problems(rollout, services, templates);
+        words = super::services::problems(rollout, services, templates, routes);
     }
     words.dedup();
     (!words.is_empty()).then(|| words.join("; "))

@@ -16,8 +16,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api::{CanaryStrategy, Rollout, RolloutTrafficRouting, SetHeaderRoute, SetMirrorRoute, WeightDestination},
-    kubernetes::value::{Text, Value},
+    api::{
+        CanaryStrategy, Rollout, RolloutTrafficRouting, SetHeaderRoute, SetMirrorRoute, WeightDestination,
+        constants::ping_pong::PING,
+    },
+    kubernetes::{
+        status::FieldError,
+        value::{Text, Value},
+    },
     model::refers,
 };
 
@@ -83,6 +89,35 @@ impl Id {
     }
 }
 
+/// An object of a router, as it was seen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Routed {
+    /// Of which kind; items of a list do not say so themselves.
+    pub kind: Kind,
+    /// The whole of it.
+    pub object: Value,
+}
+
+impl Routed {
+    fn id(&self) -> Id {
+        let text = |key: &str| self.object.at(&["metadata", key]).and_then(Value::as_text).cloned().unwrap_or_default();
+        Id { kind: self.kind, namespace: text("namespace"), name: text("name") }
+    }
+}
+
+/// What the load balancer says about the weights that status records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Verification {
+    /// Nobody asks.
+    #[default]
+    NotAsked,
+    /// It does as it was told.
+    Agrees,
+    /// It does not, or not yet.
+    Differs,
+}
+
 /// The objects of a Rollout's routers, and in which order they were changed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Routes {
@@ -101,6 +136,11 @@ impl Routes {
     /// These objects, none of them changed.
     pub fn of(objects: impl IntoIterator<Item = (Id, Value)>) -> Routes {
         Routes { objects: objects.into_iter().collect(), order: Vec::new() }
+    }
+
+    /// Those that were seen.
+    pub fn seen(objects: &[Routed]) -> Routes {
+        Routes::of(objects.iter().map(|routed| (routed.id(), routed.object.clone())))
     }
 
     /// One object.
@@ -156,6 +196,27 @@ pub fn leaves(routing: &RolloutTrafficRouting) -> Result<Vec<Leaf>, &str> {
 pub fn named(rollout: &Rollout) -> Vec<Id> {
     let ingresses = refers::ingresses(rollout).into_iter();
     ingresses.map(|key| Id::beside(rollout, Kind::Ingress, &key.name)).collect()
+}
+
+/// What is wrong with the objects that must exist: the first that is missing, in the words of Argo Rollouts.
+pub fn missing(rollout: &Rollout, routes: &Routes) -> Option<FieldError> {
+    let (_, routing) = routing(rollout)?;
+    // Argo Rollouts looks at one of the two.
+    let (field, one, several) = match (&routing.alb, &routing.nginx) {
+        (Some(alb), _) => (["alb.ingress", "alb.ingresses"], &alb.ingress, &alb.ingresses),
+        (None, Some(nginx)) => {
+            (["nginx.stableIngress", "nginx.StableIngresses"], &nginx.stable_ingress, &nginx.stable_ingresses)
+        }
+        (None, None) => return None,
+    };
+    let (field, value, names) = match several.as_slice() {
+        [] => (field[0], Value::from(one.as_str()), std::slice::from_ref(one)),
+        names => (field[1], Value::list(names.iter().map(|name| name.as_str().into())), names),
+    };
+    let is_missing = |name: &&String| routes.get(&Id::beside(rollout, Kind::Ingress, name)).is_none();
+    let name = names.iter().find(is_missing)?;
+    let field = format!("spec.strategy.canary.trafficRouting.{field}");
+    Some(FieldError::invalid(field, value, Kind::Ingress.not_found(name)))
 }
 
 /// Something to tell a router.
@@ -308,7 +369,7 @@ impl<'r> Services<'r> {
             return Services { stable: &canary.stable_service, canary: &canary.canary_service };
         };
         // Until the first promotion the stable one is pong.
-        if rollout.status.canary.stable_ping_pong == "ping" {
+        if rollout.status.canary.stable_ping_pong == PING {
             Services { stable: &both.ping_service, canary: &both.pong_service }
         } else {
             Services { stable: &both.pong_service, canary: &both.ping_service }

@@ -69,7 +69,8 @@ impl Checker {
         let sets = seen.sets.iter().map(|set| ("replicasets", set));
         let services = seen.services.iter().map(|service| ("services", service));
         let pods = seen.pods.iter().map(|pod| ("pods", pod));
-        for (plural, object) in rollouts.chain(sets).chain(services).chain(pods) {
+        let routes = seen.routes.iter().map(|routed| (routed.kind.plural(), &routed.object));
+        for (plural, object) in rollouts.chain(sets).chain(services).chain(pods).chain(routes) {
             let text = |key: &str| object.at(&["metadata", key]).and_then(Value::as_text).cloned().unwrap_or_default();
             let version: u64 = text("resourceVersion").parse().unwrap_or_default();
             let name = text("name");
@@ -114,7 +115,7 @@ impl Checker {
                 Some(Kind::Rollout) => self.rollout_changed(change),
                 Some(Kind::Set) => self.set_changed(store, change),
                 Some(Kind::Service) => self.service_changed(change),
-                Some(Kind::Pod | Kind::Workload) | None => {}
+                Some(Kind::Pod | Kind::Workload | Kind::Ingress) | None => {}
             }
         }
         self.cursor = store.version();

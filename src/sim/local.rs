@@ -40,6 +40,7 @@ use crate::{
     rollout::{
         Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, not_created, rest::is_at_rest, services,
     },
+    route,
 };
 
 /// Who writes.
@@ -457,11 +458,12 @@ fn furnished(start: Timestamp, seed: u64) -> Store {
 }
 
 /// What the engine follows.
-fn watched() -> [Resource; 8] {
+fn watched() -> [Resource; 9] {
     let [rollouts, sets, services] = resource::always();
     let [pods, deployments, pod_templates] = [resource::pods(), resource::deployments(), resource::pod_templates()];
     let [own, clusters] = [resource::templates(), resource::cluster_templates()];
-    [rollouts, sets, services, pods, deployments, pod_templates, own, clusters]
+    let ingresses = resource::route(route::Kind::Ingress);
+    [rollouts, sets, services, pods, deployments, pod_templates, own, clusters, ingresses]
 }
 
 /// The watched resource of a kind.

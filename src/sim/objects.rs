@@ -19,6 +19,7 @@ pub fn kind_of(kind: &str) -> Option<Resource> {
         "ReplicaSet" => resource::sets(),
         "Deployment" => resource::deployments(),
         "Service" => resource::services(),
+        "Ingress" => resource::route(crate::route::Kind::Ingress),
         "Pod" => resource::pods(),
         "PodTemplate" => resource::pod_templates(),
         "PodDisruptionBudget" => Resource::new("policy", "v1", "poddisruptionbudgets"),
@@ -49,10 +50,32 @@ pub fn expand(entry: &Value) -> Value {
             "type": or(&given, "type", "ClusterIP"),
             "selector": or(&given, "selector", value!({"app": "web"})),
             "ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]}}),
+        "ingress" => ingress(&given, metadata),
         "budget" => value!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": {
             "minAvailable": or(&given, "minAvailable", 1), "selector": {"matchLabels": {"app": app}}}}),
         _ => Value::Null,
     }
+}
+
+fn ingress(given: &Value, mut metadata: Value) -> Value {
+    let backend =
+        value!({"service": {"name": or(given, "service", ""), "port": or(given, "port", value!({"number": 80}))}});
+    let hosts = or(given, "hosts", value!(["web"]));
+    let rule = |host: &Value| {
+        let path = value!({"path": "/", "pathType": "Prefix", "backend": backend.clone()});
+        value!({"host": format!("{}.local", host.as_str().unwrap_or_default()), "http": {"paths": [path]}})
+    };
+    let mut spec = value!({"rules": Value::list(hosts.as_list().unwrap_or_default().iter().map(rule))});
+    if let Some(class) = given.get("className") {
+        spec.set_at(&["ingressClassName"], class.clone());
+    }
+    if let Some(class) = given.get("class") {
+        metadata.set_at(&["annotations", "kubernetes.io/ingress.class"], class.clone());
+    }
+    for (key, text) in given.get("annotations").and_then(Value::as_map).into_iter().flat_map(Map::iter) {
+        metadata.set_at(&["annotations", key], text.clone());
+    }
+    value!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec})
 }
 
 fn or(given: &Value, key: &str, otherwise: impl Into<Value>) -> Value {

@@ -8,7 +8,10 @@ use jiff::Timestamp;
 
 use crate::{
     api::constants::{annotation, label},
-    kubernetes::value::{Map, Value},
+    kubernetes::{
+        object,
+        value::{Map, Value},
+    },
 };
 
 /// What a role put on a ReplicaSet.
@@ -27,6 +30,8 @@ pub enum Kind {
     Pod,
     /// A workload that a Rollout refers to.
     Workload,
+    /// An Ingress that a router reads.
+    Ingress,
 }
 
 impl Kind {
@@ -38,6 +43,7 @@ impl Kind {
             "Service" => Kind::Service,
             "Pod" => Kind::Pod,
             "Deployment" => Kind::Workload,
+            "Ingress" => Kind::Ingress,
             _ => return None,
         })
     }
@@ -51,6 +57,7 @@ impl fmt::Display for Kind {
             Kind::Service => "of the service",
             Kind::Pod => "of the pod",
             Kind::Workload => "of the workload",
+            Kind::Ingress => "of the ingress",
         })
     }
 }
@@ -90,6 +97,16 @@ fn is_own(kind: Kind, path: &str, old: &Value) -> bool {
                 || path.starts_with("status")
         }
         Kind::Workload => path == "spec.replicas",
+        // The canary's is made by the engine; of any other it writes actions, conditions, and paths for them.
+        Kind::Ingress if object::controller(old).is_some() => {
+            ["metadata.annotations", "metadata.labels", "spec"].iter().any(|prefix| path.starts_with(prefix))
+        }
+        Kind::Ingress => {
+            let is_told = ["/actions.", "/conditions."].iter().any(|part| path.contains(part));
+            path.starts_with("metadata.annotations.") && is_told
+                || note(annotation::MANAGED_ALB_ANNOTATIONS)
+                || path == "spec.rules"
+        }
     }
 }
 

@@ -108,7 +108,7 @@ pub enum Rests {
 }
 
 /// What is looked at.
-const LOOKED_AT: [&str; 4] = ["Rollout", "ReplicaSet", "Service", "Deployment"];
+const LOOKED_AT: [&str; 5] = ["Rollout", "ReplicaSet", "Service", "Deployment", "Ingress"];
 
 impl Player {
     /// A player on a cluster.

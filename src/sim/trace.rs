@@ -70,6 +70,9 @@ impl Trace {
             let size = deployment.value.int_at(&["spec", "replicas"]).unwrap_or(1);
             now.insert(format!("deployment {}", deployment.name()), format!("{size} pods wanted"));
         }
+        for ingress in store.list("networking.k8s.io", "ingresses", NAMESPACE) {
+            now.insert(format!("ingress {}", ingress.name()), self.named(&told(&ingress.value)));
+        }
         for (what, state) in &now {
             if self.last.get(what) != Some(state) && !state.is_empty() {
                 self.lines.push(format!("{stamp} {what} {state}"));
@@ -152,8 +155,30 @@ impl Trace {
                 let _ = write!(line, "  {}→{}", service.name(), self.named(hash));
             }
         }
+        let weight = |of: &str| rollout.int_at(&["status", "canary", "weights", of, "weight"]);
+        if let (Some(canary), Some(stable)) = (weight("canary"), weight("stable")) {
+            let _ = write!(line, "  traffic {canary}:{stable}");
+        }
         line
     }
+}
+
+/// What an Ingress says to its controller, and the Services of its paths.
+fn told(ingress: &Value) -> String {
+    let annotations = ingress.at(&["metadata", "annotations"]).and_then(Value::as_map);
+    let notes = annotations.into_iter().flat_map(|annotations| annotations.iter());
+    let is_told = |key: &str| ["/actions.", "/conditions.", "/canary"].iter().any(|part| key.contains(part));
+    let mut told: Vec<String> = notes
+        .filter(|(key, _)| is_told(key))
+        .map(|(key, text)| {
+            let name = key.rsplit_once('/').map_or(key.as_str(), |(_, name)| name);
+            format!("{name}={}", text.as_str().unwrap_or_default())
+        })
+        .collect();
+    let rules = ingress.list_at(&["spec", "rules"]).iter();
+    let paths = rules.flat_map(|rule| rule.list_at(&["http", "paths"]));
+    told.extend(paths.map(|path| format!("→{}", path.str_at(&["backend", "service", "name"]).unwrap_or_default())));
+    told.join("  ")
 }
 
 /// Conditions: `+` true, `-` false, `?` unknown; why, where the reason says more than the type.

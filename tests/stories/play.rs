@@ -34,10 +34,11 @@ pub fn stories(folder: &Path) -> Vec<Story> {
 pub fn needs(story: &Story) -> Option<&'static str> {
     let text = format!("{:?} {:?}", story.objects, story.acts);
     let needs = [
+        ("\"istio\"", "Istio"),
+        ("\"smi\"", "SMI"),
         ("\"analysis", "analysis"),
         ("PromotionAnalysis", "analysis"),
         ("\"experiment", "experiments"),
-        ("trafficRouting", "traffic routing"),
     ];
     needs.iter().find(|(word, _)| text.contains(word)).map(|(_, what)| *what)
 }

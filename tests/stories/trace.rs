@@ -82,12 +82,17 @@ pub fn build(seen: &[Seen], events: &[(String, String)]) -> BTreeMap<String, Val
                 None => drop(sizes.remove(&names.text(&change.name))),
             }
         }
-        if ["ReplicaSet", "Service"].contains(&change.kind.as_str()) {
+        if ["ReplicaSet", "Service", "Ingress"].contains(&change.kind.as_str()) {
             let line: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
             let line = Value::String(line.join(" "));
             if change.kind == "Service" {
                 let selector = change.object.as_ref().map(|object| names.value(&object["spec"]["selector"]));
                 selectors.insert(name.clone(), selector.unwrap_or_default());
+            }
+            if change.kind == "Ingress" {
+                let told = now.iter().filter(|(key, _)| *key == "spec" || key.starts_with("annotation"));
+                let told: serde_json::Map<_, _> = told.map(|(key, value)| (key.clone(), value.clone())).collect();
+                selectors.insert(name.clone(), told.into());
             }
             traffic.push(Value::Object(selectors.clone()));
             both.push(json!([line, selectors]));
@@ -264,6 +269,10 @@ fn fields(names: &Names, kind: &str, object: &Value) -> BTreeMap<String, Value> 
             fields.insert("minReadySeconds".into(), spec["minReadySeconds"].clone());
         }
         "Deployment" => drop(fields.insert("spec.replicas~turns".into(), spec["replicas"].clone())),
+        "Ingress" => {
+            fields.insert("spec".into(), names.value(spec));
+            fields.insert("class".into(), spec["ingressClassName"].clone());
+        }
         _ => drop(fields.insert("spec.selector".into(), names.value(&spec["selector"]))),
     }
     fields

@@ -1,0 +1,380 @@
+//! Where traffic goes: how much of it the new version gets, and what its routers are told.
+//!
+//! One move in a pass, and only as far as pods carry it: the new version's for what it gets, the stable one's for what it
+//! keeps. Old pods go when nothing leads to them any more. Never writes to a router: that is `route`'s, on the wanted world.
+
+use std::ops::ControlFlow;
+
+use jiff::SignedDuration;
+
+use super::{
+    pass::{Pass, end},
+    replicas::{self, Sets},
+    sets::Scaled,
+    step::{self, Position},
+    view::{Set, View},
+};
+use crate::{
+    api::{
+        CanaryStrategy, RolloutTrafficRouting, TrafficWeights, WeightDestination,
+        constants::{
+            message,
+            ping_pong::{PING, PONG},
+            reason,
+        },
+    },
+    kubernetes::value::Text,
+    model::{health::is_fully_promoted, limits, replica_set::ReplicaSet},
+    route::{self, Leaf, Move, Problem, Services, Verification},
+};
+
+/// How long until a load balancer is asked again.
+const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+
+/// What traffic is to be like after this pass.
+struct Aim {
+    /// What the new version gets.
+    weight: i32,
+    /// The version behind the canary's destination.
+    canary: Text,
+    /// Whether routes of steps go.
+    clears: Clears,
+}
+
+/// Whether routes that steps have made go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clears {
+    /// They stay, and the current step may make one.
+    Nothing,
+    /// They go, and the current step may make one: there is a new version, without a pod as yet.
+    BeforeStep,
+    /// They go.
+    Everything,
+}
+
+/// What a router was told.
+enum Telling {
+    Done,
+    /// The stable version cannot carry what it would get.
+    Waits,
+}
+
+impl<'v> Pass<'v> {
+    /// Tells the routers where traffic goes. A break ends the pass: one of them cannot be told, or does not do as it was.
+    pub(super) fn traffic(&mut self) -> ControlFlow<()> {
+        let view = self.view;
+        let leaves = routing(view).map(|(_, routing)| route::leaves(routing).unwrap_or_default()).unwrap_or_default();
+        if leaves.is_empty() {
+            self.next.canary.weights = None;
+            return ControlFlow::Continue(());
+        }
+        let aim = self.aim();
+        self.lead_back(&aim);
+        for leaf in leaves {
+            match self.tell(leaf, &aim) {
+                Ok(Telling::Done) => self.verify(leaf, &aim)?,
+                Ok(Telling::Waits) => break,
+                Err(problem) => {
+                    let told = problem.to_string();
+                    self.because(format!("traffic cannot be moved: {told}"));
+                    self.warn(reason::TRAFFIC_ROUTING_ERROR, told);
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// How much the new version is to get.
+    fn aim(&self) -> Aim {
+        let view = self.view;
+        let new = view.new_set();
+        let canary = new.map(|new| new.info.hash.clone()).unwrap_or_default();
+        let dynamic = routing(view).is_some_and(|(canary, _)| canary.dynamic_stable_scale);
+        if let Some(from) = view.stable_set().and_then(|stable| step::returning_from(&view.rollout, &stable.info)) {
+            return Aim { weight: self.weight_back(), canary: from.into(), clears: Clears::Nothing };
+        }
+        if is_fully_promoted(&view.rollout.status) {
+            return Aim { weight: 0, canary, clears: Clears::Everything };
+        }
+        if self.is_aborted() {
+            return Aim { weight: self.weight_back(), canary, clears: Clears::Everything };
+        }
+        let Some(new) = new.filter(|new| new.info.available > 0) else {
+            return Aim { weight: 0, canary, clears: Clears::BeforeStep };
+        };
+        let recorded = self.recorded();
+        if view.memory.promotion.is_full() {
+            let weight = match recorded {
+                _ if dynamic => share(self.max_weight(), new.info.available, self.replicas()),
+                Some(weights) if self.may_repoint(new) => weights.canary.weight,
+                Some(_) | None => 0,
+            };
+            return Aim { weight, canary, clears: Clears::Everything };
+        }
+        // Nothing may go to another version than it went to before that one has nothing.
+        let weight = if self.may_repoint(new) { self.weight_of_steps(new) } else { 0 };
+        Aim { weight, canary, clears: Clears::Nothing }
+    }
+
+    /// The weight of the steps: of the current one once its pods are there, of those before it until then.
+    fn weight_of_steps(&self, new: &Set) -> i32 {
+        let rollout = &self.view.rollout;
+        let Some(Position { index, step, so_far }) = step::position(rollout) else { return 0 };
+        if self.with_sets(|sets| replicas::is_canary_at_size(rollout, sets, None)) {
+            return if step.is_some() { step::set_weight(rollout) } else { self.max_weight() };
+        }
+        let done = &so_far[..so_far.len().min(usize::try_from(index).unwrap_or_default())];
+        let before = done.iter().rev().find_map(|step| step.set_weight).unwrap_or_default();
+        let recorded = self.recorded().map(|weights| &weights.canary);
+        let now = recorded.filter(|canary| new.info.hash == canary.pod_template_hash).map_or(0, |canary| canary.weight);
+        // Steps may have been skipped, by hand or by going back: they have weights whose pods were never there.
+        let needed = replicas::for_weight(self.replicas(), before, self.max_weight());
+        let is_given = step::canary_scale(rollout).is_some()
+            || routing(self.view).is_some_and(|(canary, _)| canary.replica_progress_threshold.is_some());
+        if before > now && i64::from(new.info.available) < needed && !is_given { now } else { before }
+    }
+
+    /// What the new version keeps while traffic goes back to the stable one: nothing, or, if that shrank, as much as the
+    /// stable one cannot carry yet. Never more than it has.
+    fn weight_back(&self) -> i32 {
+        let view = self.view;
+        let dynamic = routing(view).is_some_and(|(canary, _)| canary.dynamic_stable_scale);
+        let (true, Some(new), Some(stable), Some(recorded)) =
+            (dynamic, view.new_set(), view.stable_set(), self.recorded())
+        else {
+            return 0;
+        };
+        let (replicas, max, now) = (self.replicas(), self.max_weight(), recorded.canary.weight);
+        if replicas == 0 {
+            return 0;
+        }
+        let carried = share(max, stable.info.available, replicas);
+        let desired = step::desired_weight(&view.rollout, Some(&new.info), Some(&stable.info));
+        if desired <= 0 {
+            max.saturating_sub(carried).max(0).min(now)
+        } else if carried < max.saturating_sub(desired) {
+            now
+        } else {
+            desired.min(now)
+        }
+    }
+
+    /// After an abort the canary's Service leads to the stable version, once nothing goes through it, or at once if the
+    /// stable version is whole.
+    fn lead_back(&mut self, aim: &Aim) {
+        let view = self.view;
+        let Some((canary, _)) = routing(view) else { return };
+        let may_lead = aim.weight == 0 || !canary.dynamic_stable_scale;
+        if is_fully_promoted(&view.rollout.status) || !self.is_aborted() || !may_lead {
+            return;
+        }
+        if let Some(stable) = view.stable_set() {
+            self.repoint(&canary.canary_service, &stable.info.hash);
+        }
+    }
+
+    /// Tells one router.
+    fn tell(&mut self, leaf: Leaf, aim: &Aim) -> Result<Telling, Problem> {
+        let view = self.view;
+        if aim.clears != Clears::Nothing {
+            self.send(leaf, Move::Clear)?;
+        }
+        if !self.stable_carries(self.max_weight().saturating_sub(aim.weight)) {
+            self.because("traffic stays as it is until the stable version can carry its share");
+            return Ok(Telling::Waits);
+        }
+        let step = step::position(&view.rollout).and_then(|position| position.step);
+        // The first version goes through no steps; they are only there because its index is.
+        if let Some(step) = step.filter(|_| aim.clears != Clears::Everything && self.revision() > 1) {
+            if let Some(route) = &step.set_header_route {
+                self.send(leaf, Move::Header(route))?;
+            }
+            if let Some(route) = &step.set_mirror_route {
+                self.send(leaf, Move::Mirror(route))?;
+            }
+        }
+        let weights = Move::Weights { canary: aim.weight, additional: &[] };
+        let is_empty = view.new_set().is_none_or(|new| new.info.available == 0);
+        if is_empty && self.recorded().is_some_and(|weights| weights.canary.weight > 0) {
+            // Or the destination would lead to the new version, which has no pod, with the weight of the one before.
+            self.send(leaf, weights)?;
+        }
+        let stable = view.stable_set().map(|stable| stable.info.hash.clone()).unwrap_or_default();
+        self.send(leaf, Move::Hashes { canary: &aim.canary, stable: &stable, additional: &[] })?;
+        self.send(leaf, weights)?;
+        self.record_weights(aim, &stable);
+        Ok(Telling::Done)
+    }
+
+    fn send(&mut self, leaf: Leaf, step: Move<'_>) -> Result<(), Problem> {
+        let mut told = Vec::new();
+        let done = route::write(leaf, &self.view.rollout, &mut self.target.routes, step, &mut told);
+        told.into_iter().for_each(|told| self.say(told.reason, told.message));
+        done
+    }
+
+    /// Whether the stable version has the pods for this share.
+    fn stable_carries(&self, weight: i32) -> bool {
+        let Some((canary, _)) = routing(self.view) else { return false };
+        let Some(stable) = self.view.stable_set() else { return false };
+        let needed = share(weight, self.replicas(), self.max_weight());
+        stable.info.available >= needed
+            || replicas::is_ready(canary.replica_progress_threshold.as_ref(), Some(&stable.info), needed)
+    }
+
+    /// Status says where traffic goes.
+    fn record_weights(&mut self, aim: &Aim, stable: &str) {
+        let Some((canary, _)) = routing(self.view) else { return };
+        let destination = |weight: i32, service: &str, hash: &str| WeightDestination {
+            weight,
+            service_name: service.to_owned(),
+            pod_template_hash: hash.to_owned(),
+        };
+        let rest = self.max_weight().saturating_sub(aim.weight);
+        let weights = TrafficWeights {
+            canary: destination(aim.weight, &canary.canary_service, &aim.canary),
+            stable: destination(rest, &canary.stable_service, stable),
+            additional: Vec::new(),
+            verified: None,
+        };
+        let recorded = self.recorded();
+        let plain = |weights: &TrafficWeights| TrafficWeights { verified: None, ..weights.clone() };
+        if recorded.map(plain).as_ref() == Some(&weights) {
+            return;
+        }
+        let told = message::traffic_weight_updated(&change(recorded, &weights));
+        self.say(reason::TRAFFIC_WEIGHT_UPDATED, told);
+        self.next.canary.weights = Some(weights);
+    }
+
+    /// Takes in what the load balancer says of the weights. What was told in this pass it was not asked about yet.
+    fn verify(&mut self, leaf: Leaf, aim: &Aim) -> ControlFlow<()> {
+        let view = self.view;
+        let recorded = self.recorded().map(|weights| (&weights.canary, &weights.stable));
+        let is_as_asked =
+            self.next.canary.weights.as_ref().map(|weights| (&weights.canary, &weights.stable)) == recorded;
+        let verified = match view.verification {
+            Verification::NotAsked => {
+                if leaf == Leaf::Alb {
+                    (self.next.alb, self.next.albs) = (None, Vec::new());
+                }
+                None
+            }
+            Verification::Agrees => Some(is_as_asked),
+            Verification::Differs => Some(false),
+        };
+        if let Some(weights) = &mut self.next.canary.weights {
+            weights.verified = verified;
+        }
+        if verified == Some(false) {
+            self.wake_at(end(view.now, ASK_AGAIN));
+            self.because(format!("the load balancer does not send {} to the new version yet", aim.weight));
+            if aim.weight == self.max_weight() && is_as_asked {
+                // At the very end old pods would go next.
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What status says of where traffic goes.
+    fn recorded(&self) -> Option<&'v TrafficWeights> {
+        self.view.rollout.status.canary.weights.as_ref()
+    }
+
+    fn max_weight(&self) -> i32 {
+        limits::max_weight(&self.view.rollout)
+    }
+
+    fn with_sets<T>(&self, ask: impl FnOnce(&Sets<'_>) -> T) -> T {
+        let view = self.view;
+        let others: Vec<ReplicaSet> = view.others().map(|set| set.info.clone()).collect();
+        let info = |set: Option<&'v Set>| set.map(|set| &set.info);
+        ask(&Sets { new: info(view.new_set()), stable: info(view.stable_set()), others: &others })
+    }
+
+    /// Whether the canary's destination may lead to this version: nothing goes there, it leads there already, or the
+    /// version has the pods for all that does.
+    pub(super) fn may_repoint(&self, set: &Set) -> bool {
+        let Some(canary) = self.recorded().map(|weights| &weights.canary) else { return true };
+        let needed = replicas::for_weight(self.replicas(), canary.weight, self.max_weight());
+        canary.weight == 0 || set.info.hash == canary.pod_template_hash || i64::from(set.info.available) >= needed
+    }
+
+    /// The Services that change places: until it is promoted, the canary's leads to the new version, pods or not.
+    pub(super) fn ping_pong_services(&mut self) {
+        let view = self.view;
+        let has_both = view.rollout.spec.strategy.canary.as_ref().is_some_and(|canary| canary.ping_pong.is_some());
+        let Some(new) = view.new_set().filter(|_| has_both && !is_fully_promoted(&view.rollout.status)) else { return };
+        if self.may_repoint(new) {
+            self.repoint(Services::of(&view.rollout).canary, &new.info.hash);
+        }
+    }
+
+    /// Which of the two Services is the stable one after a promotion: the other.
+    pub(super) fn next_ping_pong(&self) -> Option<&'static str> {
+        self.view.rollout.spec.strategy.canary.as_ref()?.ping_pong.as_ref()?;
+        let is_ping = self.view.rollout.status.canary.stable_ping_pong == PING;
+        Some(if is_ping { PONG } else { PING })
+    }
+
+    /// Old versions behind a router: nothing goes to them, so they go once nothing refers to them. The one that was stable
+    /// last stays for its delay.
+    pub(super) fn routed_others(&mut self) -> Scaled {
+        let view = self.view;
+        let dynamic = routing(view).is_some_and(|(canary, _)| canary.dynamic_stable_scale);
+        let available: i64 = view.sets.iter().map(|set| i64::from(set.info.available)).sum();
+        let mut spare = available - i64::from(self.replicas()) + i64::from(limits::max_unavailable(&view.rollout));
+        let mut old: Vec<&Set> = view.others().filter(|set| set.info.desired > 0).collect();
+        old.sort_by_key(|set| std::cmp::Reverse(set.revision()));
+        let (mut scaled, mut delayed) = (Scaled::No, 0);
+        for set in old {
+            if self.is_referenced(set) {
+                self.because(format!("{} stays: it is still referred to", set.info.name));
+                continue;
+            }
+            // Pods that are not available serve nobody, and waiting for them could last for ever.
+            let mut size = set.info.desired.min(set.info.available);
+            if spare > 0 {
+                let was_stable = is_fully_promoted(&view.rollout.status) || set.info.has_scale_down_deadline();
+                let kept = if was_stable && !dynamic { self.size_in_delay(set, size, &mut delayed) } else { 0 };
+                size = size.min(kept);
+                spare -= i64::from(set.info.desired - size);
+            }
+            if self.scale(set, size) == Scaled::Yes {
+                scaled = Scaled::Yes;
+            }
+        }
+        scaled
+    }
+}
+
+/// How a Rollout's traffic is routed, if it is.
+fn routing(view: &View) -> Option<(&CanaryStrategy, &RolloutTrafficRouting)> {
+    let canary = view.rollout.spec.strategy.canary.as_ref()?;
+    Some((canary, canary.traffic_routing.as_ref()?))
+}
+
+/// `whole · part / of`, rounded down; nothing of nothing.
+fn share(whole: i32, part: i32, of: i32) -> i32 {
+    let share = (i64::from(whole) * i64::from(part)).checked_div(of.into()).unwrap_or_default();
+    share.clamp(i32::MIN.into(), i32::MAX.into()) as i32
+}
+
+/// What changed, in the words of the event.
+fn change(before: Option<&TrafficWeights>, after: &TrafficWeights) -> String {
+    let Some(before) = before else { return format!("to {}", after.canary.weight) };
+    let mut changes = Vec::new();
+    if before.canary.weight != after.canary.weight {
+        changes.push(format!("from {} to {}", before.canary.weight, after.canary.weight));
+    }
+    if before.additional != after.additional {
+        let shown = after
+            .additional
+            .iter()
+            .map(|other| format!("{{{} {} {}}}", other.weight, other.service_name, other.pod_template_hash));
+        changes.push(format!("additional: [{}]", shown.collect::<Vec<_>>().join(" ")));
+    }
+    changes.join(", ")
+}
