@@ -124,6 +124,9 @@ pub mod annotation {
     pub const SUSPEND: &str = "tidegate.dev/suspend";
 }
 
+/// Keeps a GitSource that prunes until its objects are gone.
+pub const FINALIZER: &str = "tidegate.dev/prune";
+
 /// Phases of a Rollout.
 pub mod phase {
     /// All is as wanted.
@@ -204,6 +207,8 @@ pub mod condition {
     pub const RECONCILING: &str = "Reconciling";
     /// It will not get there by itself, in the words of kstatus.
     pub const STALLED: &str = "Stalled";
+    /// False while the commits of a GitSource cannot be told how they went.
+    pub const REPORTED: &str = "Reported";
 }
 
 /// Reasons of conditions and events.

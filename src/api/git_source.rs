@@ -50,7 +50,8 @@ pub struct GitSourceSpec {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-default" = "1m", "pattern" = DURATION))]
     pub interval: String,
-    /// Changes nothing in the cluster until it is unset. What is running stays.
+    /// Changes nothing in the cluster until it is unset. What is running stays, also when the source is deleted
+    /// meanwhile.
     #[serde(skip_serializing_if = "is_zero")]
     pub suspend: bool,
     /// The Secret to fetch with. Keys: `username` and `password`, or `bearerToken`, or `githubAppID`,
@@ -70,8 +71,9 @@ pub struct GitSourceSpec {
     pub target_namespace: String,
     /// What the repository may bring. Everything else is refused by name, whatever the ServiceAccount may do.
     pub allow: GitAllowance,
-    /// Whether objects that are no longer in the repository are deleted. Nothing is deleted while anything in the
-    /// path cannot be read.
+    /// Whether objects that are no longer in the repository are deleted, and all of them with the source itself.
+    /// Nothing is deleted while anything in the path cannot be read. Namespaces and definitions of kinds outlive the
+    /// source: others may live in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = true))]
     pub prune: Option<bool>,
@@ -95,8 +97,8 @@ pub struct GitSourceSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<GitReport>,
     /// What to do when a commit's rollout is aborted. `Hold`: the failed template is not applied again until a new
-    /// commit. `Restore`: the other objects of that commit go back as well. `Revert`: as Hold, and a revert is
-    /// offered on a branch of its own.
+    /// commit. `Restore`: the other objects of that commit go back as well, to what the last commit wanted that was
+    /// fully rolled out. `Revert`: as Restore.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-default" = "Hold", "enum" = ["Hold", "Restore", "Revert"]))]
     pub on_abort: String,
@@ -189,15 +191,16 @@ pub struct GitReport {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("pattern" = "^(https://[A-Za-z0-9].*)?$", "maxLength" = 2048))]
     pub url: String,
-    /// The Secret with the `token` to report with, which needs no right but to set statuses. The one to fetch with if
-    /// not given.
+    /// The Secret with the `token` to report with, which needs no right but to set statuses, and `ca.crt` for a
+    /// private authority. The one to fetch with if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalReference>,
     /// What to call the status; `tidegate/<namespace>/<name>` if not given.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 255))]
     pub context: String,
-    /// One status for each Rollout, beside the one for the source.
+    /// One status for each Rollout, beside the one for the source: its context is that of the source, a slash and the
+    /// Rollout's name (with its namespace and a slash before it, unless that is the target namespace).
     #[serde(skip_serializing_if = "is_zero")]
     pub per_rollout: bool,
 }
@@ -209,7 +212,7 @@ pub struct GitSourceStatus {
     /// The generation of the specification that this is about.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// Ready, Reconciling and Stalled, as kstatus reads them.
+    /// Ready, Reconciling and Stalled, as kstatus reads them; Reported while commits cannot be told how they went.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

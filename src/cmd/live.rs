@@ -68,6 +68,9 @@ impl Live {
     /// A commit was told something.
     pub fn told(&mut self, told: &Told) {
         let report = &told.report;
+        if report.rollout.is_some() {
+            return;
+        }
         self.commit(&report.commit, "");
         if let Some(line) = self.commits.iter_mut().find(|line| line.commit == report.commit.as_str()) {
             line.told = Some((report.state, report.words.clone()));

@@ -31,7 +31,7 @@ use crate::{
         http::{Http, Limits, Proxy},
         lease::Gate,
         serve::{self, Pages},
-        source::{self, Given, Hint},
+        source::{self, Board, Given, Hint},
         webhook::{self, Hooks, News},
     },
     kubernetes::duration,
@@ -88,6 +88,13 @@ pub struct Source {
     /// Hear webhooks at this address; each source's path is /hook/NAMESPACE/NAME. None are heard if not given.
     #[arg(long, value_name = "ADDRESS")]
     webhooks: Option<SocketAddr>,
+    /// Show how each source is doing at this address, under /sources/NAMESPACE/NAME, to whoever can reach it. Nothing is
+    /// shown if not given.
+    #[arg(long, value_name = "ADDRESS")]
+    pages: Option<SocketAddr>,
+    /// Where people reach those pages: what commits are told links there.
+    #[arg(long, value_name = "URL", value_parser = base_url)]
+    pages_url: Option<String>,
 }
 
 impl Source {
@@ -114,6 +121,17 @@ fn interval(text: &str) -> Result<SignedDuration, String> {
         Ok(_) => Err("it must be above zero".to_owned()),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// An address that others can follow: no user, no query, no slash at its end.
+fn base_url(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let rest = rest.ok_or("it must begin with https:// or http://")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/[]".contains(c);
+    if rest.is_empty() || rest.starts_with('/') || !rest.chars().all(plain) {
+        return Err("it must be an address such as https://tidegate.example, without a user or a query".to_owned());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
 }
 
 /// Which of several works.
@@ -260,6 +278,8 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         cache: arguments.source.cache.clone().unwrap_or_else(cache),
         network: Some(network()?),
         hooks: hooks(arguments.source.webhooks, hints).await?,
+        board: board(arguments.source.pages).await?,
+        pages: arguments.source.pages_url.clone(),
         references: source::References::Watched,
         ..sources
     };
@@ -322,6 +342,15 @@ async fn hooks(address: Option<SocketAddr>, hints: Sender<Hint>) -> anyhow::Resu
     Ok(Some(hooks))
 }
 
+/// Shows the pages of sources.
+async fn board(address: Option<SocketAddr>) -> anyhow::Result<Option<Board>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))?;
+    let board = Board::default();
+    tokio::spawn(board.clone().serve(listener));
+    Ok(Some(board))
+}
+
 /// Resolves when the process is told to end.
 async fn stopped() {
     let interrupted = signal::ctrl_c();
@@ -338,6 +367,14 @@ async fn stopped() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_commits_link_to_holds_no_password() {
+        assert_eq!(base_url("https://t.example/x/").unwrap(), "https://t.example/x");
+        for wrong in ["t.example", "https://", "https:///x", "https://ada:pw@t.example", "https://t.example?token=x"] {
+            assert!(base_url(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_source_is_called_after_its_repository() {

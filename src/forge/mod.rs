@@ -63,6 +63,17 @@ impl State {
     }
 }
 
+/// Whether a state may be said after another. What was rolled out stays so, and a commit that failed was not overtaken.
+pub fn follows(before: State, after: State) -> bool {
+    match (before, after) {
+        (State::Success, State::Pending | State::Superseded) => false,
+        (State::Failure | State::Error, State::Superseded) => false,
+        (State::Success, State::Success | State::Failure | State::Error) => true,
+        (State::Failure | State::Error, State::Pending | State::Success | State::Failure | State::Error) => true,
+        (State::Pending | State::Superseded, _) => true,
+    }
+}
+
 /// What a commit is told.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -19,6 +19,16 @@ pub enum Outcome {
     Forbidden(String),
 }
 
+impl Outcome {
+    /// Why the commit was not told, if it was not.
+    pub fn trouble(&self) -> Option<&str> {
+        match self {
+            Outcome::Posted(_) => None,
+            Outcome::Retry(_, why) | Outcome::GiveUp(why) | Outcome::Forbidden(why) => Some(why),
+        }
+    }
+}
+
 /// The outcome for hosts that mean what they say.
 pub fn plain(answer: &Response<Bytes>, now: Timestamp) -> Outcome {
     let words = || said(answer);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, State, Status};
+use super::{Outcome, State, Status, follows};
 
 /// Requests for one commit and context, at most; the last few are kept for its last word.
 const MOST: u32 = 50;
@@ -201,17 +201,6 @@ impl Reporter {
         let within = |span: SignedDuration| self.recent.iter().filter(|at| now.duration_since(**at) < span).count();
         let (hour, minute) = (within(SignedDuration::from_hours(1)), within(SignedDuration::from_mins(1)));
         (minute < A_MINUTE && hour < HOURLY, minute < A_MINUTE && hour < HOURLY_PROGRESS)
-    }
-}
-
-/// Whether a state may be said after another. What was rolled out stays so, and a commit that failed was not overtaken.
-fn follows(before: State, after: State) -> bool {
-    match (before, after) {
-        (State::Success, State::Pending | State::Superseded) => false,
-        (State::Failure | State::Error, State::Superseded) => false,
-        (State::Success, State::Success | State::Failure | State::Error) => true,
-        (State::Failure | State::Error, State::Pending | State::Success | State::Failure | State::Error) => true,
-        (State::Pending | State::Superseded, _) => true,
     }
 }
 

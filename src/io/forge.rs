@@ -14,14 +14,14 @@ use crate::{
 };
 
 /// Tells a commit, and what came of it.
-pub async fn tell(http: &Http, place: &Place, credential: &Credential, work: &Work) -> Outcome {
+pub async fn tell(http: &Http, place: &Place, credential: &Credential, work: &Work, now: Timestamp) -> Outcome {
     let post = Post { sha: &work.sha, context: &work.context, status: &work.status, earlier: work.earlier.as_deref() };
     let request = match forge::request(place, credential, &post) {
         Ok(request) => request,
         Err(why) => return Outcome::GiveUp(why),
     };
     match http.send(request).await {
-        Ok(answer) => forge::outcome(place, work.status.state, &answer, Timestamp::now()),
+        Ok(answer) => forge::outcome(place, work.status.state, &answer, now),
         Err(error) => Outcome::Retry(None, error.to_string()),
     }
 }
@@ -32,8 +32,9 @@ pub async fn app_credential(
     network: &Network,
     place: &Place,
     access: &Access,
+    now: Timestamp,
 ) -> Option<Result<Credential, String>> {
     let app = access.app()?;
-    let token: Result<Secret, String> = network.tokens().get(http, &place.api, app, Timestamp::now()).await;
+    let token: Result<Secret, String> = network.tokens().get(http, &place.api, app, now).await;
     Some(token.map(|token| Credential { username: None, token }))
 }

@@ -7,13 +7,14 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use base64::Engine;
 use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1::SendRequest};
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
     time::{error::Elapsed, timeout},
 };
@@ -130,11 +131,21 @@ impl Proxy {
     }
 }
 
+/// A connection to a host, whatever carries it.
+pub trait Line: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Line for T {}
+
+/// How a host is reached where that is not the network's to say: a simulated one lives in this very process. TLS is
+/// spoken all the same.
+pub type Dial = Arc<dyn Fn(&str, u16) -> BoxFuture<'static, io::Result<Box<dyn Line>>> + Send + Sync>;
+
 /// The client.
 #[derive(Clone)]
 pub struct Http {
     tls: Arc<ClientConfig>,
     proxy: Option<Arc<Proxy>>,
+    dial: Option<Dial>,
     limits: Limits,
 }
 
@@ -144,7 +155,7 @@ impl Http {
         let found = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(found.certs);
-        Ok(Http { tls: Arc::new(config(roots)?), proxy: proxy.map(Arc::new), limits })
+        Ok(Http { tls: Arc::new(config(roots)?), proxy: proxy.map(Arc::new), dial: None, limits })
     }
 
     /// The same client, but for hosts of a private authority: it trusts these certificates and no others.
@@ -158,6 +169,11 @@ impl Http {
             return Err(Error::Authorities("it holds no certificate".to_owned()));
         }
         Ok(Http { tls: Arc::new(config(roots)?), ..self.clone() })
+    }
+
+    /// The same client, which reaches hosts so.
+    pub fn dialing(self, dial: Dial) -> Http {
+        Http { dial: Some(dial), ..self }
     }
 
     /// Performs a request and takes its whole answer.
@@ -263,7 +279,10 @@ impl Session {
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Error> {
         in_time(&self.host, self.http.limits.connect, async {
-            let stream = connect(&self.host, self.port, self.http.proxy.as_deref()).await?;
+            let stream: Box<dyn Line> = match &self.http.dial {
+                Some(dial) => dial(&self.host, self.port).await.map_err(|error| unreachable(&self.host, &error))?,
+                None => Box::new(connect(&self.host, self.port, self.http.proxy.as_deref()).await?),
+            };
             let name = ServerName::try_from(self.host.clone()).map_err(|_| self.odd("its host is no name"))?;
             let connector = TlsConnector::from(self.http.tls.clone());
             let stream = connector.connect(name, stream).await.map_err(|error| refused(&self.host, &error))?;

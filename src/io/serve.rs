@@ -3,7 +3,7 @@
 //! Every page is an answer of the daemon's own loop, so that a loop which does not turn shows. Never takes more than a
 //! request line: what is not a GET of a known path is refused.
 
-use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
@@ -59,8 +59,24 @@ pub async fn listen(port: u16) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|cause| Error { port, cause })
 }
 
+/// What is answered.
+pub type Answer = Response<Full<Bytes>>;
+
 /// Answers until it is dropped.
 pub async fn serve(listener: TcpListener, pages: Pages, daemon: mpsc::Sender<Question>) {
+    answer_with(listener, move |method, path| {
+        let daemon = daemon.clone();
+        async move { answer(&method, &path, pages, &daemon).await }
+    })
+    .await;
+}
+
+/// Answers requests, of which only the method and the path are read, until it is dropped.
+pub async fn answer_with<F, A>(listener: TcpListener, answer: F)
+where
+    F: Fn(Method, String) -> A + Clone + Send + 'static,
+    A: Future<Output = Answer> + Send + 'static,
+{
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
@@ -69,18 +85,22 @@ pub async fn serve(listener: TcpListener, pages: Pages, daemon: mpsc::Sender<Que
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let daemon = daemon.clone();
+        let answer = answer.clone();
         tokio::spawn(async move {
-            connection(stream, pages, daemon).await;
+            connection(stream, answer).await;
             drop(slot);
         });
     }
 }
 
-async fn connection(stream: TcpStream, pages: Pages, daemon: mpsc::Sender<Question>) {
+async fn connection<F, A>(stream: TcpStream, answer: F)
+where
+    F: Fn(Method, String) -> A,
+    A: Future<Output = Answer>,
+{
     let service = service_fn(move |request: Request<Incoming>| {
-        let daemon = daemon.clone();
-        async move { Ok::<_, Infallible>(answer(request.method(), request.uri().path(), pages, &daemon).await) }
+        let answer = answer(request.method().clone(), request.uri().path().to_owned());
+        async move { Ok::<_, Infallible>(answer.await) }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
@@ -88,7 +108,7 @@ async fn connection(stream: TcpStream, pages: Pages, daemon: mpsc::Sender<Questi
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn answer(method: &Method, path: &str, pages: Pages, daemon: &mpsc::Sender<Question>) -> Response<Full<Bytes>> {
+async fn answer(method: &Method, path: &str, pages: Pages, daemon: &mpsc::Sender<Question>) -> Answer {
     if method != Method::GET && method != Method::HEAD {
         return page(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
     }
@@ -122,7 +142,7 @@ async fn ask<T>(daemon: &mpsc::Sender<Question>, question: fn(oneshot::Sender<T>
     tokio::time::timeout(PATIENCE, answer).await.ok().flatten()
 }
 
-fn page(code: StatusCode, text: String) -> Response<Full<Bytes>> {
+fn page(code: StatusCode, text: String) -> Answer {
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = code;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(EXPOSITION));

@@ -19,6 +19,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::TcpListener,
     sync::{Semaphore, mpsc},
     time::timeout,
@@ -129,19 +130,24 @@ impl Hooks {
             let Ok(seat) = seats.clone().try_acquire_owned() else { continue };
             let hooks = self.clone();
             tokio::spawn(async move {
-                let time = hooks.0.limits.time;
-                let service = service_fn(move |request| {
-                    let hooks = hooks.clone();
-                    async move { Ok::<_, Infallible>(hooks.hear(request).await) }
-                });
-                let mut http = http1::Builder::new();
-                http.timer(TokioTimer::new()).header_read_timeout(time).max_buf_size(64 << 10).keep_alive(false);
-                let connection = http.serve_connection(TokioIo::new(stream), service);
-                // A connection that breaks is the sender's loss.
-                drop(timeout(time * 2, connection).await);
+                hooks.attend(stream).await;
                 drop(seat);
             });
         }
+    }
+
+    /// Hears what comes over one connection.
+    pub async fn attend(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let time = self.0.limits.time;
+        let service = service_fn(move |request| {
+            let hooks = self.clone();
+            async move { Ok::<_, Infallible>(hooks.hear(request).await) }
+        });
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(time).max_buf_size(64 << 10).keep_alive(false);
+        let connection = http.serve_connection(TokioIo::new(stream), service);
+        // A connection that breaks is the sender's loss.
+        drop(timeout(time * 2, connection).await);
     }
 
     /// Hears one request.

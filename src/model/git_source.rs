@@ -154,7 +154,7 @@ pub enum OnAbort {
     Hold,
     /// The other objects of that commit go back as well.
     Restore,
-    /// As hold, and a revert is offered on a branch of its own.
+    /// The same.
     Revert,
 }
 

@@ -3,25 +3,24 @@
 //! One function per situation, each from top to bottom. What a pass writes is seen by the next one: a commit counts as
 //! applied only when nothing is left to write, and as rolled out only when everything it wants is seen to be so.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 
 use super::{
-    compare::{Conflict, Difference},
-    health::Doing,
     hold,
     id::{Id, cut},
+    leave,
+    plan::{Plan, inventory, outcome},
     prune::{self, Stale},
     reason::{Reason, short},
-    set::{self, Apply, Problem, Set},
-    view::{Commit, Fetched, Pair, View},
+    report::{self, Report, State},
+    set::{Problem, Set},
+    view::{Commit, Fetched, Life, View},
 };
 use crate::{
-    api::{GitRevision, GitSourceStatus, HeldObject, InventoryEntry, SourceProblem, Time, constants::condition},
+    api::{Condition, GitRevision, GitSourceStatus, HeldObject, SourceProblem, Time, constants::condition},
     kubernetes::value::{Text, Value},
     model::{
-        git_source::{Drift, GitSource, OnAbort, OnNewCommit},
+        git_source::{GitSource, OnAbort, OnNewCommit, Prune},
         health::Standing,
     },
 };
@@ -40,6 +39,17 @@ pub struct Verdict {
     pub wake: Option<Timestamp>,
     /// Why.
     pub reasons: Vec<Reason>,
+    /// What becomes of the source's finalizer. What is decided beside it waits until that is seen.
+    pub guard: Option<Guard>,
+}
+
+/// What becomes of the finalizer by which a GitSource outlives its deletion until its objects are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// It is put on, before anything is written that it is for.
+    Put,
+    /// It is taken off.
+    Take,
 }
 
 /// A write.
@@ -66,48 +76,11 @@ pub struct Write {
     pub force: bool,
 }
 
-/// What a commit is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// The commit.
-    pub commit: Text,
-    /// In one word.
-    pub state: State,
-    /// In a sentence.
-    pub words: String,
-}
-
-/// How a commit went, or goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
-    /// It is on its way.
-    Pending,
-    /// It is fully rolled out.
-    Success,
-    /// It was given up, or does not get on.
-    Failure,
-    /// It could not even be tried.
-    Error,
-    /// A newer commit took its place before it was over.
-    Superseded,
-}
-
-impl State {
-    /// Its word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Pending => "pending",
-            State::Success => "success",
-            State::Failure => "failure",
-            State::Error => "error",
-            State::Superseded => "superseded",
-        }
-    }
-}
-
 /// Where a source is.
 #[derive(Debug)]
 pub enum Situation<'v> {
+    /// It is being deleted, and waits for us.
+    Leaving,
     /// Its specification makes no sense.
     Invalid(String),
     /// It is told to change nothing.
@@ -127,6 +100,10 @@ pub enum Situation<'v> {
 impl<'v> Situation<'v> {
     /// The situation that a view shows.
     pub fn of(view: &'v View) -> Situation<'v> {
+        match view.life {
+            Life::Leaves { .. } => return Situation::Leaving,
+            Life::Given | Life::Stays { .. } => {}
+        }
         let spec = match &view.spec {
             Ok(spec) => spec,
             Err(problems) => {
@@ -152,7 +129,7 @@ impl<'v> Situation<'v> {
             return Situation::DependsOn(first, commit);
         }
         match &commit.promoted {
-            Some(promoted) if spec.on_abort == OnAbort::Restore && !held(view, commit).is_empty() => {
+            Some(promoted) if spec.on_abort != OnAbort::Hold && !held(view, commit).is_empty() => {
                 Situation::Restoring(spec, commit, promoted)
             }
             Some(_) | None => Situation::Following(spec, commit),
@@ -162,7 +139,12 @@ impl<'v> Situation<'v> {
 
 /// Decides.
 pub fn decide(view: &View) -> Verdict {
-    let mut verdict = match Situation::of(view) {
+    let situation = Situation::of(view);
+    if let Some(guard) = guard(view, &situation) {
+        return Verdict { status: view.status.clone(), guard: Some(guard), ..Verdict::default() };
+    }
+    let mut verdict = match situation {
+        Situation::Leaving => return leave::leave(view),
         Situation::Invalid(why) => invalid(view, &why),
         Situation::Suspended(spec) => suspended(view, spec),
         Situation::Unfetched(why) => unfetched(view, why),
@@ -175,7 +157,34 @@ pub fn decide(view: &View) -> Verdict {
     if let Fetched::Commit(_) = &view.fetched {
         verdict.status.last_sync_request = view.request.clone();
     }
+    verdict.status.conditions.extend(reported(view));
     verdict
+}
+
+/// What becomes of the finalizer of a source that stays: it is there if and only if the source prunes.
+fn guard(view: &View, situation: &Situation<'_>) -> Option<Guard> {
+    let (Life::Stays { guarded }, Ok(spec)) = (view.life, &view.spec) else { return None };
+    let writes = matches!(situation, Situation::Following(..) | Situation::Restoring(..));
+    match (&spec.prune, guarded) {
+        (Prune::UpTo(_), false) if writes => Some(Guard::Put),
+        (Prune::Never, true) => Some(Guard::Take),
+        (Prune::UpTo(_) | Prune::Never, _) => None,
+    }
+}
+
+/// That commits cannot be told, if that is so. It holds nothing up, and somebody must know.
+fn reported(view: &View) -> Option<Condition> {
+    let message = cut(view.trouble.as_deref()?, 1024);
+    let old = view.status.conditions.iter().find(|told| told.r#type == condition::REPORTED);
+    let since = old.map_or(Time::from(view.now), |told| told.last_transition_time);
+    Some(Condition {
+        r#type: condition::REPORTED.to_owned(),
+        status: "False".to_owned(),
+        observed_generation: view.generation,
+        last_transition_time: since,
+        reason: "HostRefuses".to_owned(),
+        message,
+    })
 }
 
 /// The commit to carry out where the reference is at `head`: an earlier one that is not over, if new ones have to wait.
@@ -194,7 +203,8 @@ pub fn is_over(status: &GitSourceStatus, commit: &str) -> bool {
     rolled_out || (seen && stalled)
 }
 
-fn told(view: &View, status: &mut GitSourceStatus, standing: Standing, reason: &str, message: &str) {
+/// Says how a source stands.
+pub fn told(view: &View, status: &mut GitSourceStatus, standing: Standing, reason: &str, message: &str) {
     let now = Time::from(view.now);
     status.conditions = standing.conditions(reason, &cut(message, 1024), view.generation, now, &view.status.conditions);
 }
@@ -234,7 +244,7 @@ fn take_up(view: &View, commit: &Commit, verdict: &mut Verdict) {
     if let Some(before) = before {
         if !is_over(&view.status, &before.commit) {
             let words = format!("by commit {}", short(&commit.revision.commit));
-            verdict.reports.push(Report { commit: before.commit.as_str().into(), state: State::Superseded, words });
+            verdict.reports.extend(report::overtaken(view, &before.commit, &words));
         }
         if commit.moved_back {
             let (from, to) = (before.commit.as_str().into(), commit.revision.commit.as_str().into());
@@ -248,7 +258,7 @@ fn take_up(view: &View, commit: &Commit, verdict: &mut Verdict) {
     if let Some(waiting) = &commit.waiting {
         let reason = Reason::WaitsForCommit(commit.revision.commit.as_str().into());
         let words = reason.to_string();
-        verdict.reports.push(Report { commit: waiting.commit.as_str().into(), state: State::Pending, words });
+        verdict.reports.push(Report::new(&waiting.commit, State::Pending, words));
         verdict.reasons.push(reason);
     }
 }
@@ -268,7 +278,7 @@ fn broken(view: &View, commit: &Commit) -> Verdict {
         [] => String::new(),
     };
     told(view, &mut verdict.status, Standing::Stalled, "Unreadable", &words);
-    verdict.reports.push(Report { commit: commit.revision.commit.as_str().into(), state: State::Error, words });
+    verdict.reports.push(Report::new(&commit.revision.commit, State::Error, words));
     if !prune::stale(view, &commit.set).is_empty() {
         verdict.reasons.push(Reason::NoPruning(super::reason::Doubt::Unread));
     }
@@ -288,8 +298,7 @@ fn depends(view: &View, name: &str, commit: &Commit) -> Verdict {
     take_up(view, commit, &mut verdict);
     let reason = Reason::WaitsForSource(name.to_owned());
     told(view, &mut verdict.status, Standing::InProgress, "DependencyNotReady", &reason.to_string());
-    let commit = commit.revision.commit.as_str().into();
-    verdict.reports.push(Report { commit, state: State::Pending, words: reason.to_string() });
+    verdict.reports.push(Report::new(&commit.revision.commit, State::Pending, reason.to_string()));
     verdict.reasons.push(reason);
     verdict
 }
@@ -315,7 +324,8 @@ fn restore(view: &View, spec: &GitSource, commit: &Commit, (revision, set): &(Gi
     let first = verdict.status.held.first().map(|held| format!("{}: {}", held.name, held.reason)).unwrap_or_default();
     let words = format!("{first}; back at commit {}", short(&revision.commit));
     told(view, &mut verdict.status, Standing::Stalled, "Restored", &words);
-    verdict.reports.push(Report { commit: commit.revision.commit.as_str().into(), state: State::Failure, words });
+    verdict.reports.push(Report::new(&commit.revision.commit, State::Failure, words));
+    verdict.reports.extend(report::given_back(view, spec, commit, &verdict.status.held, &revision.commit));
     plan.into_verdict(verdict)
 }
 
@@ -351,285 +361,7 @@ fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
         Standing::Stalled => State::Failure,
     };
     verdict.status.problems = plan.problems.iter().take(50).map(wire).collect();
-    verdict.reports.push(Report { commit: commit.revision.commit.as_str().into(), state, words: outcome.words });
+    verdict.reports.push(Report::new(&commit.revision.commit, state, outcome.words));
+    verdict.reports.extend(report::rollouts(view, spec, &commit.revision.commit, &pairs, &plan));
     plan.into_verdict(verdict)
-}
-
-/// What is to be done about the objects of a set.
-#[derive(Default)]
-struct Plan {
-    writes: Vec<Write>,
-    prunes: Vec<Stale>,
-    reasons: Vec<Reason>,
-    /// What people must do something about.
-    failures: Vec<String>,
-    problems: Vec<Problem>,
-    /// Objects that come later: after a wave, a definition, an answer of the server.
-    later: usize,
-    /// Whom we wait for.
-    waits: Option<String>,
-}
-
-impl Plan {
-    /// Whether everything is as it should be, or cannot be made so.
-    fn is_settled(&self) -> bool {
-        self.writes.is_empty() && self.later == 0 && self.failures.is_empty()
-    }
-
-    fn into_verdict(self, mut verdict: Verdict) -> Verdict {
-        verdict.actions = self.writes.into_iter().map(|write| Action::Apply(Box::new(write))).collect();
-        verdict.actions.extend(self.prunes.into_iter().map(Action::Prune));
-        verdict.reasons.extend(self.reasons);
-        verdict
-    }
-
-    /// Goes through the objects in their order; a wave begins when the ones before are done.
-    fn objects(&mut self, view: &View, spec: &GitSource, pairs: &[Pair<'_>], held: &[HeldObject]) {
-        let mut wave = pairs.first().map(|pair| pair.desired.policy.wave);
-        let mut open: Option<(Id, String)> = None;
-        for (index, pair) in pairs.iter().enumerate() {
-            if wave != Some(pair.desired.policy.wave) {
-                if let Some((of, words)) = open.take() {
-                    let reason = Reason::WaitsForWave { wave: pair.desired.policy.wave, of, words };
-                    self.waits = Some(reason.to_string());
-                    self.reasons.push(reason);
-                    self.later += pairs.len() - index;
-                    return;
-                }
-                wave = Some(pair.desired.policy.wave);
-            }
-            let before = (self.writes.len(), self.later, self.failures.len());
-            self.object(view, spec, pair, held);
-            let untouched = before == (self.writes.len(), self.later, self.failures.len());
-            if open.is_none() {
-                open = match pair.live.map(|live| Doing::of(&live.value)) {
-                    _ if !untouched => Some((pair.desired.id.clone(), "is not applied yet".to_owned())),
-                    Some(doing) if doing.standing != Standing::Current => Some((pair.desired.id.clone(), doing.words)),
-                    Some(_) | None => None,
-                };
-            }
-        }
-    }
-
-    fn object(&mut self, view: &View, spec: &GitSource, pair: &Pair<'_>, held: &[HeldObject]) {
-        let (desired, id) = (pair.desired, &pair.desired.id);
-        if desired.policy.apply == Apply::Never {
-            return self.reasons.push(Reason::Ignored(id.clone()));
-        }
-        if desired.policy.suspended || pair.live.is_some_and(|live| set::is_suspended(&live.value)) {
-            return self.reasons.push(Reason::ObjectSuspended(id.clone()));
-        }
-        if !desired.sort.served {
-            self.later += 1;
-            return self.reasons.push(Reason::WaitsForDefinition(id.clone()));
-        }
-        if let Some(refused) = refusal(view, pair) {
-            self.fail(pair, Reason::Refused(id.clone(), refused.to_owned()));
-            return;
-        }
-        let Some(live) = pair.live else {
-            self.reasons.push(Reason::Creates(id.clone()));
-            return self.write(pair, None, false);
-        };
-        if live.is_terminating() {
-            self.later += 1;
-            return;
-        }
-        let ours = view.is_ours(&live.value);
-        let other = live.value.str_at(&["metadata", "labels", crate::api::constants::label::SOURCE]);
-        if let Some(other) = other.filter(|_| !ours) {
-            return self.fail(pair, Reason::OtherSource(id.clone(), other.to_owned()));
-        }
-        if desired.policy.apply == Apply::Once && ours {
-            return self.reasons.push(Reason::AppliedOnce(id.clone()));
-        }
-        if let Some(held) = held.iter().find(|held| hold::is_about(held, id)) {
-            let (commit, why) = (held.commit.as_str().into(), held.reason.clone());
-            return self.reasons.push(Reason::Held { id: id.clone(), commit, why });
-        }
-        self.change(spec, pair, ours);
-    }
-
-    /// An object that is there and may have to change.
-    fn change(&mut self, spec: &GitSource, pair: &Pair<'_>, ours: bool) {
-        let id = &pair.desired.id;
-        let version = pair.live.map(|live| live.version());
-        // Git says what it said when this was last applied: what differs, others changed.
-        let noted = pair.live.and_then(|live| live.annotation(crate::api::constants::annotation::DIGEST));
-        let drift = ours && noted == Some(&pair.desired.digest);
-        let why = |fields: Vec<String>| match (ours, drift) {
-            (false, _) => Reason::Adopts(id.clone()),
-            (true, true) => Reason::Heals(id.clone(), fields),
-            (true, false) => Reason::Changes(id.clone(), fields),
-        };
-        match pair.difference.clone().unwrap_or(Difference::Unknown) {
-            Difference::Same => {}
-            // Only who owns what would change: worth a write when it is new, and no reason for one ever after.
-            Difference::Fields(fields) if drift && fields.is_empty() => {}
-            Difference::Fields(fields) if drift && spec.drift == Drift::Leave => {
-                self.reasons.push(Reason::DriftLeft(id.clone(), fields));
-            }
-            Difference::Fields(fields) => {
-                self.reasons.push(why(fields));
-                self.write(pair, version, false);
-            }
-            Difference::Conflict(conflicts) => self.conflict(spec, pair, drift, &conflicts, why),
-            Difference::Unknown => {
-                self.later += 1;
-            }
-            Difference::Malformed(message) => self.fail(pair, Reason::Refused(id.clone(), message)),
-        }
-    }
-
-    fn conflict(
-        &mut self,
-        spec: &GitSource,
-        pair: &Pair<'_>,
-        drift: bool,
-        conflicts: &[Conflict],
-        why: impl Fn(Vec<String>) -> Reason,
-    ) {
-        let id = &pair.desired.id;
-        // Another tool that applies would take the field back, for ever. People with kubectl are no tool.
-        let rival = conflicts.iter().find(|conflict| conflict.applies && !conflict.manager.starts_with("kubectl"));
-        if let Some(Conflict { manager, field, .. }) = rival {
-            let (manager, field) = (manager.clone(), field.clone());
-            return self.fail(pair, Reason::Conflict { id: id.clone(), manager, field });
-        }
-        let fields: Vec<String> = conflicts.iter().map(|conflict| conflict.field.clone()).collect();
-        if drift && spec.drift == Drift::Leave {
-            return self.reasons.push(Reason::DriftLeft(id.clone(), fields));
-        }
-        self.reasons.push(why(fields));
-        self.write(pair, pair.live.map(|live| live.version()), true);
-    }
-
-    fn write(&mut self, pair: &Pair<'_>, version: Option<u64>, force: bool) {
-        self.writes.push(Write {
-            id: pair.desired.id.clone(),
-            place: (pair.desired.file.clone(), pair.desired.line),
-            patch: pair.patch.clone(),
-            version,
-            force,
-        });
-    }
-
-    fn fail(&mut self, pair: &Pair<'_>, reason: Reason) {
-        let problem = Problem { file: pair.desired.file.clone(), line: pair.desired.line, message: reason.to_string() };
-        self.failures.push(problem.to_string());
-        self.problems.push(problem);
-        self.reasons.push(reason);
-    }
-
-    fn prune(&mut self, view: &View, spec: &GitSource, set: &Set, commit: &Commit) {
-        let (prunes, reasons) = prune::decide(view, spec, set, commit.stale.is_some());
-        self.prunes = prunes;
-        self.reasons.extend(reasons);
-    }
-}
-
-/// What the server said about this very content on this very object.
-fn refusal<'v>(view: &'v View, pair: &Pair<'_>) -> Option<&'v str> {
-    let version = pair.live.map_or(0, |live| live.version());
-    let refused = view.refused.get(&pair.desired.id)?;
-    (refused.version.is_none_or(|of| of == version) && refused.digest == super::view::digest_of(&pair.patch))
-        .then_some(&refused.message)
-}
-
-/// What the source has written or is about to, and what it has not let go of.
-fn inventory(view: &View, pairs: &[Pair<'_>], plan: &Plan) -> Vec<InventoryEntry> {
-    let writing: BTreeSet<&Id> = plan.writes.iter().map(|write| &write.id).collect();
-    let mut entries: Vec<InventoryEntry> = Vec::new();
-    let mut named: BTreeSet<Id> = BTreeSet::new();
-    for pair in pairs {
-        let id = &pair.desired.id;
-        let ours = pair.live.filter(|live| view.is_ours(&live.value));
-        if ours.is_none() && !writing.contains(id) {
-            continue;
-        }
-        named.insert(id.clone());
-        entries.push(InventoryEntry {
-            group: id.group.to_string(),
-            version: pair.desired.sort.version.to_string(),
-            kind: id.kind.to_string(),
-            namespace: id.namespace.to_string(),
-            name: id.name.to_string(),
-            uid: ours.map(|live| live.uid().to_string()).unwrap_or_default(),
-        });
-    }
-    for old in &view.status.inventory {
-        let id = Id::of_entry(old);
-        if !named.contains(&id) && view.live.get(&id).is_some_and(|live| view.is_ours(&live.value)) {
-            let uid = view.live.get(&id).map(|live| live.uid().to_string()).unwrap_or_default();
-            // An entry that was made before its object was seen learns its uid here; one that has a uid keeps it.
-            let uid = if old.uid.is_empty() { uid } else { old.uid.clone() };
-            entries.push(InventoryEntry { uid, ..old.clone() });
-        }
-    }
-    entries
-}
-
-struct Outcome {
-    standing: Standing,
-    reason: &'static str,
-    words: String,
-}
-
-/// The fold of how everything is doing: failure before waiting before success.
-fn outcome(pairs: &[Pair<'_>], plan: &Plan) -> Outcome {
-    if let Some(first) = plan.failures.first() {
-        let more = plan.failures.len() - 1;
-        let words = if more > 0 { format!("{first} (and {more} more)") } else { first.clone() };
-        return Outcome { standing: Standing::Stalled, reason: "ApplyFailed", words };
-    }
-    let doing = pairs.iter().filter(|pair| pair.desired.policy.apply != Apply::Never);
-    let doing: Vec<(&Id, Option<Doing>)> =
-        doing.map(|pair| (&pair.desired.id, pair.live.map(|live| Doing::of(&live.value)))).collect();
-    let stalled = doing.iter().find_map(|(id, doing)| {
-        doing
-            .as_ref()
-            .filter(|doing| doing.standing == Standing::Stalled)
-            .map(|doing| format!("{}: {}", id.name, doing.words))
-    });
-    let held = plan.reasons.iter().find_map(|reason| match reason {
-        Reason::Held { .. } => Some(reason.to_string()),
-        _ => None,
-    });
-    if plan.writes.is_empty()
-        && let Some(words) = held.or(stalled)
-    {
-        return Outcome { standing: Standing::Stalled, reason: "RolloutFailed", words };
-    }
-    if !plan.writes.is_empty() {
-        let words = format!("applying {} of {} objects", plan.writes.len(), pairs.len());
-        return Outcome { standing: Standing::InProgress, reason: "Applying", words };
-    }
-    if let Some(words) = &plan.waits {
-        return Outcome { standing: Standing::InProgress, reason: "Waiting", words: words.clone() };
-    }
-    let moving: Vec<String> = doing
-        .iter()
-        .filter_map(|(id, doing)| match doing {
-            Some(doing) if doing.standing == Standing::Current => None,
-            Some(doing) => Some(format!("{}: {}", id.name, doing.words)),
-            None => Some(format!("{} is not there yet", id.name)),
-        })
-        .collect();
-    if let Some(first) = moving.first() {
-        let words = match moving.len() {
-            1 => first.clone(),
-            count => format!("{first} (and {} more)", count - 1),
-        };
-        return Outcome { standing: Standing::InProgress, reason: "RollingOut", words };
-    }
-    if plan.later > 0 {
-        let words = format!("{} of {} objects are still to come", plan.later, pairs.len());
-        return Outcome { standing: Standing::InProgress, reason: "Applying", words };
-    }
-    let words = match pairs.len() {
-        0 => "there is no object in the path".to_owned(),
-        1 => "rolled out: 1 object".to_owned(),
-        count => format!("rolled out: {count} objects"),
-    };
-    Outcome { standing: Standing::Current, reason: "RolledOut", words }
 }

@@ -3,10 +3,12 @@
 use std::{collections::BTreeSet, fmt};
 
 use super::{
-    decide::{Action, State, Verdict, Write},
-    view::{Fetched, View},
+    decide::{Action, Verdict, Write},
+    prune::Stale,
+    report::State,
+    view::{Fetched, Life, View},
 };
-use crate::kubernetes::value::Value;
+use crate::{kubernetes::value::Value, model::git_source::Prune};
 
 /// A rule that a verdict would break.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +65,9 @@ fn pruning(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, Stri
         Action::Prune(stale) => Some(stale),
         Action::Apply(_) => None,
     });
+    if matches!(view.life, Life::Leaves { .. }) {
+        return farewell(view, prunes, no);
+    }
     let Fetched::Commit(commit) = &view.fetched else {
         prunes.for_each(|stale| no("S58", format!("{} would be deleted without a commit", stale.id)));
         return;
@@ -79,17 +84,36 @@ fn pruning(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, Stri
         if wanted.objects.iter().any(|desired| desired.id == stale.id) {
             no("S58", format!("{} would be deleted though git has it", stale.id));
         }
-        let listed = view.status.inventory.iter().any(|entry| {
-            (entry.kind.as_str(), entry.namespace.as_str(), entry.name.as_str(), entry.uid.as_str())
-                == (stale.id.kind.as_str(), stale.id.namespace.as_str(), stale.id.name.as_str(), stale.uid.as_str())
-        });
-        if !listed || stale.uid.is_empty() {
-            no("S58", format!("{} would be deleted though it is not in the inventory", stale.id));
+        identity(view, stale, no);
+    }
+}
+
+/// S58: what is deleted is in the inventory, by uid, and there.
+fn identity(view: &View, stale: &Stale, no: &mut dyn FnMut(&'static str, String)) {
+    let listed = view.status.inventory.iter().any(|entry| {
+        (entry.kind.as_str(), entry.namespace.as_str(), entry.name.as_str(), entry.uid.as_str())
+            == (stale.id.kind.as_str(), stale.id.namespace.as_str(), stale.id.name.as_str(), stale.uid.as_str())
+    });
+    if !listed || stale.uid.is_empty() {
+        no("S58", format!("{} would be deleted though it is not in the inventory", stale.id));
+    }
+    let is_it = view.live.get(&stale.id).is_some_and(|live| live.uid() == stale.uid);
+    if !is_it {
+        no("S58", format!("another {} would be deleted than the one that is there", stale.id));
+    }
+}
+
+/// S58 for a source that is deleted: only where it prunes and is not suspended, and never what holds others' objects.
+fn farewell<'v>(view: &View, prunes: impl Iterator<Item = &'v Stale>, no: &mut dyn FnMut(&'static str, String)) {
+    let may = view.spec.as_ref().is_ok_and(|spec| !spec.suspend && spec.prune != Prune::Never);
+    for stale in prunes {
+        if !may {
+            no("S58", format!("{} would be deleted with a source that does not delete", stale.id));
         }
-        let is_it = view.live.get(&stale.id).is_some_and(|live| live.uid() == stale.uid);
-        if !is_it {
-            no("S58", format!("another {} would be deleted than the one that is there", stale.id));
+        if ["Namespace", "CustomResourceDefinition"].contains(&stale.id.kind.as_str()) {
+            no("S58", format!("{} would be deleted with all that others have in it", stale.id));
         }
+        identity(view, stale, no);
     }
 }
 
@@ -120,10 +144,22 @@ fn honesty(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, Stri
         if commit.revision.commit != report.commit.as_str() {
             no("S60", format!("commit {} would succeed while another is carried out", report.commit));
         }
-        if verdict.actions.iter().any(|action| matches!(action, Action::Apply(_))) || !verdict.status.held.is_empty() {
+        // One Rollout may be done before the others are.
+        let about = |name: &str, namespace: &str| match report.rollout.as_deref() {
+            None => true,
+            Some(of) => of == name || of == format!("{namespace}/{name}"),
+        };
+        let left = verdict.actions.iter().any(|action| match action {
+            Action::Apply(write) => {
+                report.rollout.is_none() || write.id.kind == "Rollout" && about(&write.id.name, &write.id.namespace)
+            }
+            Action::Prune(_) => false,
+        });
+        if left || verdict.status.held.iter().any(|held| about(&held.name, &held.namespace)) {
             no("S60", format!("commit {} would succeed with work left", report.commit));
         }
-        for desired in commit.set.objects.iter().filter(|desired| desired.id.kind == "Rollout") {
+        let rollouts = commit.set.objects.iter().filter(|desired| desired.id.kind == "Rollout");
+        for desired in rollouts.filter(|desired| about(&desired.id.name, &desired.id.namespace)) {
             let Some(live) = view.live.get(&desired.id) else { continue };
             let text = |path: &[&str]| live.value.str_at(path).unwrap_or_default();
             let observed = text(&["status", "observedGeneration"]).parse().unwrap_or(i64::MAX);

@@ -16,9 +16,13 @@ pub mod health;
 pub mod hold;
 pub mod id;
 pub mod invariant;
+mod leave;
 pub mod ownership;
+pub mod page;
+mod plan;
 pub mod prune;
 pub mod reason;
+mod report;
 pub mod set;
 pub mod stage;
 #[cfg(test)]
@@ -26,7 +30,8 @@ mod tests;
 pub mod text;
 pub mod view;
 
-pub use decide::{Action, Report, Situation, State, Verdict, Write, commit_to_follow, decide, is_over};
+pub use decide::{Action, Guard, Situation, Verdict, Write, commit_to_follow, decide, is_over};
 pub use invariant::{Broken, check};
 pub use reason::Reason;
-pub use view::View;
+pub use report::{Report, State};
+pub use view::{Life, View};

@@ -86,6 +86,8 @@ pub fn decide(view: &View, spec: &GitSource, set: &Set, unread: bool) -> (Vec<St
             reasons.push(Reason::ObjectSuspended(id));
         } else if let Some(by) = references.to(&id) {
             reasons.push(Reason::StillReferenced(id, by.to_owned()));
+        } else if let Some(why) = view.refused_deletion(&id) {
+            reasons.push(Reason::Refused(id, why.to_owned()));
         } else if !live.is_terminating() {
             reasons.push(Reason::Prunes(id.clone()));
             prune.push(Stale { id, version: entry.version.as_str().into(), uid: live.uid() });

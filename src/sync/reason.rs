@@ -76,6 +76,10 @@ pub enum Reason {
     KeptByPolicy(Id),
     /// It stays because it is not the one that was written.
     NotOurs(Id),
+    /// It stays because others may live in it or by it.
+    HoldsOthers(Id),
+    /// A source that is deleted leaves everything as it is.
+    LetsGo(&'static str),
     /// Nothing is deleted.
     NoPruning(Doubt),
     /// The branch was moved back, or its history rewritten.
@@ -167,6 +171,8 @@ impl fmt::Display for Reason {
             Reason::StillReferenced(id, by) => write!(f, "{id} is no longer in git and stays while {by} refers to it"),
             Reason::KeptByPolicy(id) => write!(f, "{id} is no longer in git and stays, as its annotation says"),
             Reason::NotOurs(id) => write!(f, "{id} is not the object that was written and stays"),
+            Reason::HoldsOthers(id) => write!(f, "{id} stays: more than this source's objects may be in it"),
+            Reason::LetsGo(why) => write!(f, "its objects stay as they are: {why}"),
             Reason::NoPruning(doubt) => write!(f, "nothing is deleted: {doubt}"),
             Reason::MovedBack { from, to } => {
                 write!(f, "the reference moved from {} back to {}", short(from), short(to))

@@ -8,7 +8,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Action, Report, State, Verdict, View, check, compare, decide,
+    Action, Guard, Life, Report, State, Verdict, View, check, compare, decide,
     id::{Id, Sort, Sorts},
     reason::{Doubt, Reason},
     set::{self, Scope},
@@ -40,6 +40,7 @@ struct Scene {
     version: u64,
     /// What commits were told, oldest first.
     told: Vec<Report>,
+    life: Life,
 }
 
 fn spec() -> GitSource {
@@ -84,6 +85,7 @@ impl Scene {
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             version: 0,
             told: Vec::new(),
+            life: Life::Given,
         }
     }
 
@@ -108,6 +110,8 @@ impl Scene {
             namespace: "shop".into(),
             name: "web".into(),
             generation: 1,
+            life: self.life,
+            trouble: None,
             spec: Ok(self.spec.clone()),
             status: self.status.clone(),
             request: self.request.clone(),
@@ -207,7 +211,12 @@ impl Scene {
 
     #[track_caller]
     fn last(&self, digit: u8, state: State, words: &str) {
-        let last = self.told.iter().rev().find(|report| report.commit == sha(digit).as_str()).unwrap();
+        let last = self
+            .told
+            .iter()
+            .rev()
+            .find(|report| report.commit == sha(digit).as_str() && report.rollout.is_none())
+            .unwrap();
         assert_eq!((last.state, last.words.as_str()), (state, words));
     }
 
@@ -616,4 +625,122 @@ fn same_view_same_verdict() {
     let view = scene.view();
     let (one, two) = (decide(&view), decide(&view));
     assert_eq!((one.status, one.reports, one.reasons), (two.status, two.reports, two.reasons));
+}
+
+#[test]
+fn a_source_that_prunes_is_guarded_before_it_writes_and_one_that_does_not_is_not() {
+    let mut scene = Scene::new();
+    scene.life = Life::Stays { guarded: false };
+    scene.push(1, &map("a", "x"));
+    let first = scene.pass();
+    assert_eq!((first.guard, first.actions.len(), first.reports.len()), (Some(Guard::Put), 0, 0));
+    scene.life = Life::Stays { guarded: true };
+    assert_eq!(scene.pass().guard, None);
+    assert_eq!(scene.names(), ["a"]);
+    scene.spec.prune = Prune::Never;
+    assert_eq!(scene.pass().guard, Some(Guard::Take));
+    scene.life = Life::Stays { guarded: false };
+    assert_eq!(scene.pass().guard, None);
+    scene.spec.suspend = true;
+    scene.spec.prune = Prune::UpTo(Limit::Percent(50));
+    assert_eq!(scene.pass().guard, None, "nothing is written, so nothing has to be guarded");
+}
+
+fn leaving() -> Scene {
+    let mut scene = Scene::new();
+    let kept =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: k, annotations: {tidegate.dev/prune: disabled}}\n---\n";
+    let team = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n---\n";
+    scene.push(1, &(rollout("web:1") + &map("a", "x") + &map("b", "x") + kept + team));
+    scene.settle();
+    scene.edit("ConfigMap", "b", |b| b.set_at(&["metadata", "uid"], "another"));
+    scene.fetched = Fetched::Nothing;
+    scene.life = Life::Leaves { guarded: true, with_namespace: false };
+    scene
+}
+
+#[test]
+fn s58_a_deleted_source_takes_what_is_its_own_along_workloads_first() {
+    let mut scene = leaving();
+    assert_eq!(actions(&scene.pass()), ["prune Rollout shop/web"]);
+    assert_eq!(scene.told.last().unwrap().words, "the source was deleted");
+    let second = scene.pass();
+    assert_eq!((actions(&second), second.guard), (vec!["prune ConfigMap shop/a".to_owned()], None));
+    let last = scene.pass();
+    assert_eq!(last.guard, Some(Guard::Take));
+    assert_eq!(scene.names(), ["b", "k", "team"], "a namesake, what says so, and what others live in");
+    let team = Id::new("", "Namespace", "", "team");
+    assert!(last.reasons.contains(&Reason::HoldsOthers(team)));
+    scene.life = Life::Leaves { guarded: false, with_namespace: false };
+    let verdict = scene.pass();
+    assert_eq!((verdict.guard, verdict.actions.len()), (None, 0), "others keep it");
+}
+
+#[test]
+fn s58_a_deleted_source_lets_go_where_it_must_not_delete() {
+    let check = |change: fn(&mut Scene)| {
+        let mut scene = leaving();
+        change(&mut scene);
+        let verdict = scene.pass();
+        assert_eq!((verdict.guard, verdict.actions.len()), (Some(Guard::Take), 0));
+        assert_eq!(scene.live.len(), 5);
+    };
+    check(|scene| scene.spec.suspend = true);
+    check(|scene| scene.spec.prune = Prune::Never);
+    check(|scene| scene.life = Life::Leaves { guarded: true, with_namespace: true });
+}
+
+#[test]
+fn a_deletion_that_the_server_refuses_is_told_and_waits() {
+    let mut scene = leaving();
+    let web = Id::new("argoproj.io", "Rollout", "shop", "web");
+    scene.refused.insert(web, Refusal::deletion("not allowed".into()));
+    let verdict = scene.pass();
+    assert_eq!((verdict.guard, verdict.actions.len()), (None, 0));
+    let ready = &scene.status.conditions[0];
+    assert_eq!((ready.reason.as_str(), ready.message.as_str()), ("DeletionRefused", "Rollout shop/web: not allowed"));
+    // The same where git no longer has it: the commit cannot be a success.
+    let mut scene = Scene::new();
+    scene.push(1, &(map("a", "x") + &map("b", "x")));
+    scene.settle();
+    scene.refused.insert(Id::new("", "ConfigMap", "shop", "b"), Refusal::deletion("not allowed".into()));
+    scene.push(2, &map("a", "x"));
+    scene.settle();
+    scene.last(2, State::Failure, "ConfigMap shop/b: not allowed");
+}
+
+#[test]
+fn s60_each_rollout_has_a_word_of_its_own_if_the_source_wants_it() {
+    let mut scene = Scene::new();
+    scene.spec.report = Some(crate::model::git_source::Report {
+        host: crate::model::git_source::Host::Notes,
+        url: None,
+        secret: None,
+        context: None,
+        per_rollout: true,
+    });
+    let each = |verdict: &Verdict| -> Vec<(String, State, String)> {
+        let named = verdict
+            .reports
+            .iter()
+            .filter_map(|report| Some((report.rollout.clone()?.to_string(), report.state, report.words.clone())));
+        named.collect()
+    };
+    let word = |state: State, words: &str| vec![("web".to_owned(), state, words.to_owned())];
+    scene.push(1, &(rollout("web:1") + &map("a", "x")));
+    assert_eq!(each(&scene.pass()), word(State::Pending, "is not applied yet"));
+    assert_eq!(each(&scene.settle()), word(State::Pending, "0 of 2 pods"));
+    let hash = scene.hash();
+    scene.rollout("Healthy", &hash, &hash);
+    assert_eq!(each(&scene.pass()), word(State::Success, "fully promoted"));
+    scene.push(2, &(rollout("web:2") + &map("a", "x")));
+    assert_eq!(each(&scene.pass()), word(State::Pending, "is not applied yet"));
+    scene.settle();
+    scene.push(3, &(rollout("web:3") + &map("a", "x")));
+    let words = format!("by commit {}", &sha(3)[..8]);
+    assert_eq!(each(&scene.pass())[0], ("web".to_owned(), State::Superseded, words));
+    scene.settle();
+    let bad = scene.hash();
+    scene.rollout("Degraded", &hash, &bad);
+    assert_eq!(each(&scene.pass()), word(State::Failure, "aborted: it timed out"));
 }

@@ -33,6 +33,8 @@ pub struct View {
     pub name: Text,
     /// The generation of its specification.
     pub generation: i64,
+    /// Whether it is to go.
+    pub life: Life,
     /// What it wants, or what is wrong with it.
     pub spec: Result<GitSource, Vec<Problem>>,
     /// What was last recorded of it.
@@ -51,6 +53,27 @@ pub struct View {
     pub refused: BTreeMap<Id, Refusal>,
     /// What a server's dry run said of objects whose schema is not known, and that an apply changed nothing.
     pub answers: BTreeMap<Id, Answer>,
+    /// Why commits cannot be told, if they cannot.
+    pub trouble: Option<String>,
+}
+
+/// Whether a source stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// It was given on the command line: nobody can delete it.
+    Given,
+    /// It stays.
+    Stays {
+        /// Whether its deletion would wait for us.
+        guarded: bool,
+    },
+    /// It is being deleted.
+    Leaves {
+        /// Whether that waits for us.
+        guarded: bool,
+        /// Whether its namespace goes, too, and all that is in it.
+        with_namespace: bool,
+    },
 }
 
 /// What was fetched.
@@ -92,6 +115,16 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl Refusal {
+    /// The server refused to delete an object, whatever it says.
+    pub fn deletion(message: String) -> Refusal {
+        Refusal { digest: DELETION.into(), version: None, message }
+    }
+}
+
+/// What stands for the content of a deletion.
+const DELETION: &str = "deletion";
+
 /// What a server's dry run said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
@@ -127,6 +160,11 @@ impl View {
     /// Whether this source wrote an object.
     pub fn is_ours(&self, object: &Value) -> bool {
         object.str_at(&["metadata", "labels", label::SOURCE]) == Some(&self.mark())
+    }
+
+    /// Why the server does not delete an object, if it was asked lately and did not.
+    pub fn refused_deletion(&self, id: &Id) -> Option<&str> {
+        self.refused.get(id).filter(|refused| refused.digest == DELETION).map(|refused| refused.message.as_str())
     }
 
     /// Who owns which fields.

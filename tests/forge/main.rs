@@ -50,7 +50,7 @@ async fn told(gitea: &Gitea, token: &str, sha: &str) -> Vec<(String, String, Str
 async fn report(gitea: &Gitea, reporter: &mut Reporter, place: &Place, credential: &Credential) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     while let Some(work) = reporter.due(Timestamp::now(), Progress::Told) {
-        let outcome = tell(&gitea.http, place, credential, &work).await;
+        let outcome = tell(&gitea.http, place, credential, &work, Timestamp::now()).await;
         outcomes.push(outcome.clone());
         reporter.done(&work, outcome, Timestamp::now());
     }

@@ -17,7 +17,7 @@ pub fn issue() -> Issued {
     let pem = authority.self_signed(&authority_key).unwrap().pem();
     let issuer = Issuer::new(authority, authority_key);
     let key = KeyPair::generate().unwrap();
-    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let names = ["127.0.0.1", "localhost", "git.example"].map(str::to_owned).to_vec();
     let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
     Issued { authority: pem, certificate: certificate.pem(), key: key.serialize_pem() }
 }

@@ -87,7 +87,7 @@ impl Server {
 }
 
 /// A certificate for this machine.
-fn certificate() -> (ServerConfig, String) {
+pub fn certificate() -> (ServerConfig, String) {
     let issued = crate::authority::issue();
     let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();
     let chain = CertificateDer::pem_slice_iter(issued.certificate.as_bytes()).collect::<Result<_, _>>().unwrap();

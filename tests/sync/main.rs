@@ -1,9 +1,20 @@
 //! From git push to commit status: the whole daemon on the embedded cluster and a real bare repository, in virtual time.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "../git/authority.rs"]
+mod authority;
+mod host;
+mod hosted;
+mod hostile;
+mod leaving;
 mod objects;
+mod remote;
+mod rights;
 mod rules;
 mod scene;
+#[path = "../git/server.rs"]
+#[allow(dead_code)] // half of it is about hosts that misbehave in ways of their own
+mod server;
 
 use scene::{Scene, map, web};
 use tidegate::sync::State;

@@ -4,7 +4,7 @@ use tidegate::{kubernetes::value::Value, sync::State, value};
 
 use crate::scene::{Scene, map, web};
 
-fn source(name: &str, path: &str) -> Value {
+pub fn source(name: &str, path: &str) -> Value {
     value!({"apiVersion": "tidegate.dev/v1alpha1", "kind": "GitSource", "metadata": {"name": name},
         "spec": {"url": "https://git.example/shop.git", "path": path, "serviceAccountName": "deployer"}})
 }

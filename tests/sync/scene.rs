@@ -25,7 +25,8 @@ use tidegate::{
         api::Api,
         clock::Clock,
         daemon,
-        source::{self, Given, Hint, Told},
+        source::{self, Board, Given, Hint, Told},
+        webhook::Hooks,
     },
     kubernetes::{object::Object, value::Value},
     model::{git_source::GitSource, parse},
@@ -36,6 +37,8 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
 };
+
+use crate::{host::Host, rights::Rights};
 
 /// When every story begins.
 const START: &str = "2026-01-01T00:00:00Z";
@@ -53,6 +56,15 @@ pub struct Scene {
     clock: Clock,
     start: Timestamp,
     given: bool,
+    /// The host of the repository, if it has one.
+    pub host: Option<Host>,
+    /// Whether the repository is read through its host.
+    pub remote: bool,
+    cache: TempDir,
+    /// What asks through this is let in or not.
+    pub rights: Rights,
+    pub board: Board,
+    pub hooks: Option<Hooks>,
 }
 
 /// A bare repository on disk.
@@ -107,6 +119,21 @@ impl Repo {
         let id = git2::Oid::from_str(commit).unwrap();
         let note = self.repository.find_note(Some("refs/notes/tidegate"), id).ok()?;
         Some(String::from_utf8_lossy(note.message_bytes()).into_owned())
+    }
+
+    pub fn git(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// Puts the branch on a commit that is made by hand.
+    pub fn point(&self, commit: git2::Oid) -> String {
+        self.repository.reference("refs/heads/main", commit, true, "").unwrap();
+        commit.to_string()
+    }
+
+    /// The commit that the branch is at.
+    pub fn head(&self) -> Option<git2::Oid> {
+        self.repository.find_reference("refs/heads/main").ok().and_then(|head| head.target())
     }
 
     fn make(&mut self, parent: Option<git2::Oid>) -> git2::Oid {
@@ -165,6 +192,10 @@ impl Scene {
     }
 
     fn make(spec: GitSource, given: bool) -> Scene {
+        Scene::build(spec, given, true)
+    }
+
+    fn build(spec: GitSource, given: bool, start_now: bool) -> Scene {
         // TIDEGATE_LOG=info shows every decision.
         let filter = tracing_subscriber::EnvFilter::from_env("TIDEGATE_LOG");
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
@@ -187,13 +218,47 @@ impl Scene {
             clock,
             start,
             given,
+            host: None,
+            remote: false,
+            cache: tempfile::tempdir().unwrap(),
+            rights: Rights::default(),
+            board: Board::default(),
+            hooks: None,
         };
-        scene.start();
+        if start_now {
+            scene.start();
+        }
         scene
     }
 
+    /// A scene whose repository is on a host that hears statuses; the daemon has to be started.
+    pub fn hosted() -> Scene {
+        let mut scene = Scene::build(spec(), false, false);
+        scene.host = Some(Host::new(scene.repository.path()));
+        scene.secret("token", &[("token", "good-token")]);
+        scene
+    }
+
+    pub fn host(&self) -> Host {
+        self.host.clone().unwrap()
+    }
+
+    /// Somebody creates a Secret, or writes it anew.
+    pub fn secret(&self, name: &str, data: &[(&str, &str)]) {
+        let mut body = value!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
+        for (key, text) in data {
+            body.set_at(&["stringData", key], *text);
+        }
+        if self.get("", "secrets", name).is_some() {
+            self.patch("", "v1", "secrets", "", name, body).unwrap();
+        } else {
+            self.create("", "v1", "secrets", body).unwrap();
+        }
+    }
+
     fn api(&self) -> Api {
-        Api::new(Client::new(Front::new(self.cluster.clone(), Settings::default()), "default"))
+        let front = Front::new(self.cluster.clone(), Settings::default());
+        Api::new(Client::new(self.rights.clone().over(front), "default"))
     }
 
     /// Starts the daemon: the engine and the sources.
@@ -214,9 +279,16 @@ impl Scene {
             spec: self.spec.clone(),
             folder: Some(self.repository.path().to_owned()),
         };
+        let copies = ["https://git.example/shop.git", "https://git.example/team/shop.git"];
+        let copies = copies.map(|url| (url.to_owned(), self.repository.path().to_owned())).to_vec();
         let settings = source::Settings {
             given: if self.given { vec![given] } else { Vec::new() },
-            copies: vec![("https://git.example/shop.git".into(), self.repository.path().to_owned())],
+            copies: if self.remote { Vec::new() } else { copies },
+            network: self.host.as_ref().map(|host| Arc::new(host.network())),
+            hooks: self.hooks.clone(),
+            board: Some(self.board.clone()),
+            pages: Some("https://tidegate.example".into()),
+            cache: self.cache.path().to_owned(),
             clock: self.clock,
             ..source::Settings::default()
         };
@@ -267,7 +339,7 @@ impl Scene {
             self.listen();
             let deadline = tokio::time::Instant::now() + Duration::from_secs(1800);
             loop {
-                let last = self.told.iter().rev().find(|report| report.commit == commit);
+                let last = self.told.iter().rev().find(|report| report.commit == commit && report.rollout.is_none());
                 if let Some(report) = last.filter(|report| report.state == state) {
                     return report.words.clone();
                 }
@@ -283,12 +355,17 @@ impl Scene {
     /// What a commit was told last.
     pub fn last(&mut self, commit: &str) -> Option<Report> {
         self.listen();
-        self.told.iter().rev().find(|report| report.commit == commit).cloned()
+        self.told.iter().rev().find(|report| report.commit == commit && report.rollout.is_none()).cloned()
     }
 
     /// How long it has taken so far, in seconds.
     pub fn elapsed(&self) -> i64 {
         self.cluster.now().duration_since(self.start).as_secs()
+    }
+
+    /// A sender of hints, for whoever hears of commits.
+    pub fn hints(&self) -> mpsc::Sender<Hint> {
+        self.hints.clone().unwrap()
     }
 
     pub fn get(&self, group: &str, plural: &str, name: &str) -> Option<Arc<Object>> {

@@ -60,23 +60,15 @@ pub enum Refusal {
     Size(usize),
 }
 
-impl Refusal {
-    /// Whether what is missing may have been meant for the cluster, so that nothing may be pruned.
-    pub fn doubtful(&self) -> bool {
-        match self {
-            Refusal::Link | Refusal::Name | Refusal::Twin(_) | Refusal::Size(_) => true,
-            Refusal::Submodule => false,
-        }
-    }
-}
-
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Link => {
                 f.write_str("is a symbolic link, which is not followed; commit the file itself, or exclude it")
             }
-            Refusal::Submodule => f.write_str("is a submodule, which is not read; make it a source of its own"),
+            Refusal::Submodule => {
+                f.write_str("is a submodule, which is not read; make it a source of its own, and exclude it")
+            }
             Refusal::Name => f.write_str("has a name that could be taken for another; rename it"),
             Refusal::Twin(other) => write!(f, "differs from {other} only in case; rename or exclude one of them"),
             Refusal::Size(allowed) => {

@@ -211,7 +211,7 @@ async fn follow(
             stale: None,
         }));
     }
-    let promoted = status.rolled_out.as_ref().filter(|done| spec.on_abort == OnAbort::Restore && done.commit != commit);
+    let promoted = status.rolled_out.as_ref().filter(|done| spec.on_abort != OnAbort::Hold && done.commit != commit);
     let promoted = match promoted {
         Some(done) if state.promoted.as_ref().is_none_or(|(revision, _)| revision.commit != done.commit) => {
             let read = load(state, subject, spec, shared, &done.commit.clone(), head, now).await.ok();
@@ -278,7 +278,8 @@ async fn load(
     let parsed: Vec<manifest::File> = parsed.into_iter().filter(|file| !is_other(file)).collect();
     kinds::learn(&shared.api, &set::kinds(&parsed), &mut state.sorts).await.map_err(|error| error.to_string())?;
     let mut set = set::read(&parsed, &scope(subject, spec), &state.sorts);
-    for refused in files.refused.iter().filter(|refused| refused.why.doubtful()) {
+    // What is not read may have been meant for the cluster, so nothing of the commit is done.
+    for refused in &files.refused {
         let message = format!("the entry {}", refused.why);
         set.problems.push(Problem { file: refused.path.as_str().into(), line: 0, message });
     }

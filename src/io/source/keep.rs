@@ -7,7 +7,7 @@ use super::{Given, git_sources};
 use crate::{
     api::{
         self, GitSourceStatus,
-        constants::{annotation, condition},
+        constants::{FINALIZER, TIDEGATE_API_VERSION, annotation, condition, kind},
     },
     engine::{
         cache::{place_of, version_of},
@@ -19,6 +19,7 @@ use crate::{
     },
     kubernetes::value::Value,
     model::{git_source::GitSource, parse, problem::Problem},
+    sync::Guard,
     value,
 };
 
@@ -27,6 +28,12 @@ use crate::{
 pub struct Subject {
     /// Where it is.
     pub place: Place,
+    /// Its identity; empty for one that was given on the command line.
+    pub uid: String,
+    /// Whether it is being deleted.
+    pub is_leaving: bool,
+    /// Who is waited for before it is gone.
+    pub finalizers: Vec<String>,
     /// The generation of its specification.
     pub generation: i64,
     /// What it wants, or what is wrong with it.
@@ -55,6 +62,9 @@ impl Subject {
     pub fn given(given: &Given) -> Subject {
         Subject {
             place: Place::new(&given.namespace, &given.name),
+            uid: String::new(),
+            is_leaving: false,
+            finalizers: Vec::new(),
             generation: 1,
             spec: Ok(given.spec.clone()),
             request: String::new(),
@@ -73,6 +83,9 @@ impl Subject {
             others.filter(|other| has_rolled_out(other)).map(|other| place_of(other).name.to_string()).collect();
         Subject {
             place: place_of(object),
+            uid: source.metadata.uid.clone(),
+            is_leaving: source.metadata.deletion_timestamp.is_some(),
+            finalizers: source.metadata.finalizers.clone(),
             generation: source.metadata.generation,
             spec,
             request: source.metadata.annotations.get(annotation::SYNC_REQUESTED).cloned().unwrap_or_default(),
@@ -80,6 +93,35 @@ impl Subject {
             folder: None,
             kept: Kept::Object(Box::new(source.status.unwrap_or_default()), version_of(object)),
         }
+    }
+}
+
+impl Subject {
+    /// Whether its deletion waits for us.
+    pub fn is_guarded(&self) -> bool {
+        self.finalizers.iter().any(|name| name == FINALIZER)
+    }
+}
+
+/// Puts our finalizer on a source, or takes it off.
+pub async fn guard(api: &Api, subject: &Subject, guard: Guard) -> Result<Option<Written>, Error> {
+    let Kept::Object(_, version) = &subject.kept else { return Ok(None) };
+    let others = subject.finalizers.iter().filter(|name| *name != FINALIZER).map(String::as_str);
+    let names: Vec<&str> = match guard {
+        Guard::Put => others.chain([FINALIZER]).collect(),
+        Guard::Take => others.collect(),
+    };
+    let mut patch = value!({"metadata": {"resourceVersion": version.to_string()}});
+    patch.set_at(&["metadata", "finalizers"], Value::list(names.into_iter().map(Value::from)));
+    match api.patch(&git_sources(), &subject.place, "", &patch).await {
+        Ok(written) => {
+            let key = ObjectKey { resource: git_sources(), place: subject.place.clone() };
+            // The last finalizer that goes takes the object along, and there is no version to wait for.
+            let gone = guard == Guard::Take && subject.is_leaving;
+            Ok((!gone).then(|| Written::Version(key, version_of(&written))))
+        }
+        Err(error) if error.code() == Some(404) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -164,11 +206,18 @@ pub async fn load_reports(api: &Api, place: &Place) -> Option<String> {
 }
 
 /// Keeps what commits are still to be told.
-pub async fn save_reports(api: &Api, place: &Place, text: String) -> Result<(), Error> {
-    let place = reports(place);
+///
+/// They go with the GitSource of this uid.
+pub async fn save_reports(api: &Api, source: &Place, uid: &str, text: String) -> Result<(), Error> {
+    let place = reports(source);
     let mut map = value!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
     map.set_at(&["metadata", "name"], &place.name);
     map.set_at(&["metadata", "namespace"], &place.namespace);
+    if !uid.is_empty() {
+        let mut owner = value!({"apiVersion": TIDEGATE_API_VERSION, "kind": kind::GIT_SOURCE, "uid": uid});
+        owner.set_at(&["name"], &source.name);
+        map.set_at(&["metadata", "ownerReferences"], Value::list([owner]));
+    }
     map.set_at(&["data", "reports"], text);
     api.apply(&config_maps(), &place, &map, Force::Taken, Run::Wet).await.map(drop)
 }

@@ -7,6 +7,7 @@
 //! Works beside the engine of Rollouts and shares nothing with it but the cluster. Never holds a Secret longer than a
 //! pass, never watches Secrets: those that a source writes are read one by one.
 
+mod board;
 mod fetch;
 mod keep;
 mod observe;
@@ -53,7 +54,7 @@ use crate::{
     sync::{Report, view::mark},
 };
 
-pub use self::pass::State;
+pub use self::{board::Board, pass::State};
 
 /// How the sources are looked after.
 #[derive(Clone, Default)]
@@ -74,8 +75,19 @@ pub struct Settings {
     pub hooks: Option<Hooks>,
     /// Whether references of repositories on this machine are watched.
     pub references: References,
+    /// The pages of sources.
+    pub board: Option<Board>,
+    /// Where people reach them, without a slash at its end: what commits are told links there.
+    pub pages: Option<String>,
     /// What time it is.
     pub clock: Clock,
+}
+
+impl Settings {
+    /// Where people see more of a source.
+    fn page(&self, place: &Place) -> Option<String> {
+        Some(format!("{}/sources/{}/{}", self.pages.as_deref()?, place.namespace, place.name))
+    }
 }
 
 /// Whether references of repositories on this machine are watched.
@@ -380,6 +392,7 @@ impl Sources {
                         self.queue.forget(&key(&change.place));
                         self.fence.forget(&key(&change.place));
                         self.states.remove(&change.place);
+                        self.settings.board.iter().for_each(|board| board.clear(&change.place));
                     }
                 }
                 // Whoever depends on it may go on.

@@ -14,7 +14,10 @@ use crate::{
         cache::version_of,
         key::{ObjectKey, Place, Resource},
     },
-    io::api::{Api, Error, Force, Run},
+    io::{
+        api::{Api, Error, Force, Run},
+        kinds,
+    },
     kubernetes::{
         apply::Managers,
         facts,
@@ -36,15 +39,21 @@ pub enum Observed {
 }
 
 /// Where an object is served.
-pub fn resource_of(state: &State, set: &Set, id: &Id, version: &str) -> Option<Resource> {
-    let desired = set.objects.iter().find(|desired| desired.id == *id).map(|desired| desired.sort.clone());
-    let api_version = if id.group.is_empty() { version.to_owned() } else { format!("{}/{version}", id.group) };
-    let known = || state.sorts.get(&(api_version.as_str().into(), id.kind.clone())).cloned().flatten();
+pub fn resource_of(state: &State, sets: &[&Set], id: &Id, version: &str) -> Option<Resource> {
+    let mut wanted = sets.iter().flat_map(|set| &set.objects);
+    let desired = wanted.find(|desired| desired.id == *id).map(|desired| desired.sort.clone());
+    let known = || state.sorts.get(&named(id, version)).cloned().flatten();
     if let Some(sort) = desired.or_else(known) {
         return Some(Resource::new(&sort.group, &sort.version, &sort.plural));
     }
     let kind = facts::kind(&id.group, version, &id.kind)?;
     Some(Resource::new(&kind.group, &kind.version, &kind.plural))
+}
+
+/// A kind, as those that are known are named.
+fn named(id: &Id, version: &str) -> (Text, Text) {
+    let api_version = if id.group.is_empty() { version.to_owned() } else { format!("{}/{version}", id.group) };
+    (api_version.into(), id.kind.clone())
 }
 
 /// Secrets are never followed.
@@ -67,11 +76,13 @@ pub async fn observe(
             wanted.insert(desired.id.clone(), Resource::new(&sort.group, &sort.version, &sort.plural));
         }
     }
-    for entry in &status.inventory {
-        let id = Id::of_entry(entry);
-        if !wanted.contains_key(&id)
-            && let Some(resource) = sets.first().and_then(|set| resource_of(state, set, &id, &entry.version))
-        {
+    let left = status.inventory.iter().map(|entry| (Id::of_entry(entry), entry));
+    let left: Vec<_> = left.filter(|(id, _)| !wanted.contains_key(id)).collect();
+    // What git no longer names is still to be found, whoever forgot its kind meanwhile.
+    let kinds: BTreeSet<(Text, Text)> = left.iter().map(|(id, entry)| named(id, &entry.version)).collect();
+    kinds::learn(api, &kinds.into_iter().collect::<Vec<_>>(), &mut state.sorts).await?;
+    for (id, entry) in left {
+        if let Some(resource) = resource_of(state, sets, &id, &entry.version) {
             wanted.insert(id, resource);
         }
     }

@@ -1,7 +1,7 @@
 //! One pass about a source: fetch, observe, decide, record, act, tell.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -17,7 +17,7 @@ use crate::{
     api::{GitRevision, GitSourceStatus},
     engine::{
         cache::version_of,
-        key::{ObjectKey, Place},
+        key::{ObjectKey, Place, Resource},
         queue::Outcome,
     },
     io::{
@@ -27,9 +27,13 @@ use crate::{
         webhook,
     },
     kubernetes::{object::Object, value::Text},
-    model::{git_source::GitSource, remote::Remote, secret::Secret},
+    model::{
+        git_source::{GitSource, Report as ReportTo},
+        remote::Remote,
+        secret::Secret,
+    },
     sync::{
-        self, Action, Report, Verdict, View, Write, check,
+        self, Action, Life, Report, Verdict, View, Write, check,
         compare::Difference,
         decide,
         id::{Id, Sorts},
@@ -69,10 +73,12 @@ pub struct State {
     pub(super) objects: HashMap<Id, (u64, Arc<Object>)>,
     /// Who is told of commits, for this generation of the specification.
     pub(super) teller: Option<(i64, Teller)>,
+    /// What the specification said about that.
+    told_as: Option<(String, Option<String>, Option<ReportTo>)>,
     /// What was last written to an object, how often in a row, and since when.
     writes: HashMap<Id, (Text, u32, Timestamp)>,
     /// What commits were last told.
-    told: HashMap<Text, Report>,
+    told: HashMap<(Text, Option<Text>), Report>,
 }
 
 impl State {
@@ -84,6 +90,8 @@ impl State {
 
 /// How often the same may be written to an object within [`RIVALRY`].
 const MOST_WRITES: u32 = 8;
+/// How many words are remembered so as not to be said twice; those about other commits are forgotten first.
+const MOST_TOLD: usize = 256;
 /// How long writes count.
 const RIVALRY: SignedDuration = SignedDuration::from_secs(60);
 
@@ -139,7 +147,7 @@ impl Pass<'_> {
         let subject = self.subject;
         let status = self.status(state).await?;
         let fetched = match &subject.spec {
-            Ok(spec) if !spec.suspend => {
+            Ok(spec) if !spec.suspend && !subject.is_leaving => {
                 fetch::fetch(state, subject, spec, &status, self.settings, self.shared, hinted).await
             }
             Ok(_) | Err(_) => Fetched::Nothing,
@@ -156,6 +164,14 @@ impl Pass<'_> {
         }
         // Overtaken commits are told before their last trace is recorded away.
         self.tell(state, &verdict).await;
+        if let (Some(board), Ok(spec)) = (&self.settings.board, &subject.spec) {
+            board.show(&subject.place, spec, &verdict.status);
+        }
+        if let Some(guard) = verdict.guard {
+            // Everything else when that is seen.
+            written.extend(keep::guard(self.api, subject, guard).await?);
+            return Ok(None);
+        }
         written.extend(keep::record(self.api, subject, &view.status, &verdict.status).await?);
         if matches!(subject.kept, Kept::ConfigMap) {
             state.status = Some(verdict.status.clone());
@@ -183,6 +199,26 @@ impl Pass<'_> {
         }
     }
 
+    /// Whether the source stays.
+    async fn life(&self) -> Result<Life, Error> {
+        let guarded = self.subject.is_guarded();
+        match (&self.subject.kept, self.subject.is_leaving) {
+            (Kept::ConfigMap, _) => Ok(Life::Given),
+            (Kept::Object(..), false) => Ok(Life::Stays { guarded }),
+            (Kept::Object(..), true) => {
+                let namespace = Place::new("", &self.subject.place.namespace);
+                let found = self.api.object(&Resource::new("", "v1", "namespaces"), &namespace).await;
+                let with_namespace = match found {
+                    Ok(found) => found.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null()),
+                    // Whoever may not read namespaces waits for rights in them.
+                    Err(error) if matches!(error.code(), Some(403 | 404)) => false,
+                    Err(error) => return Err(error),
+                };
+                Ok(Life::Leaves { guarded, with_namespace })
+            }
+        }
+    }
+
     /// Everything that a decision may know; `None` if something is not known yet and will bring us back.
     async fn view(&self, state: &mut State, status: GitSourceStatus, fetched: Fetched) -> Result<Option<View>, Error> {
         let subject = self.subject;
@@ -194,6 +230,7 @@ impl Pass<'_> {
             namespace: subject.place.namespace.clone(),
             name: subject.place.name.clone(),
             generation: subject.generation,
+            life: self.life().await?,
             spec: subject.spec.clone(),
             status,
             request: subject.request.clone(),
@@ -203,21 +240,29 @@ impl Pass<'_> {
             waits_for: subject.waits_for.clone(),
             refused: state.refused.iter().map(|(id, (_, refusal))| (id.clone(), refusal.clone())).collect(),
             answers: BTreeMap::new(),
+            trouble: state.teller.as_ref().and_then(|(_, teller)| teller.trouble()),
         };
-        let Fetched::Commit(commit) = view.fetched.clone() else { return Ok(Some(view)) };
-        let mut sets = vec![&commit.set];
-        sets.extend(commit.promoted.as_ref().map(|(_, set)| set));
+        let commit = match view.fetched.clone() {
+            Fetched::Commit(commit) => Some(commit),
+            Fetched::Nothing if subject.is_leaving => None,
+            Fetched::Nothing | Fetched::Failed(_) => return Ok(Some(view)),
+        };
+        let promoted = commit.as_ref().and_then(|commit| commit.promoted.as_ref());
+        let followed = commit.as_ref().map(|commit| (&commit.revision, &commit.set));
+        let wanted: Vec<(&GitRevision, &Set)> =
+            followed.into_iter().chain(promoted.map(|(revision, set)| (revision, set))).collect();
+        let sets: Vec<&Set> = wanted.iter().map(|(_, set)| *set).collect();
         match observe::observe(self.shared, self.api, state, &view.status, &sets).await? {
             Observed::Later => return Ok(None),
             Observed::Live(live) => view.live = live,
         }
         view.answers = state.answers.clone();
-        for (set, revision) in [(&commit.set, &commit.revision)] {
+        for (revision, set) in &wanted {
             if observe::ask(self.api, state, &view, set, revision).await? {
                 view.answers = state.answers.clone();
             }
         }
-        let namespaces = prune::namespaces(&view, &commit.set);
+        let namespaces: BTreeSet<Text> = sets.iter().flat_map(|set| prune::namespaces(&view, set)).collect();
         if !namespaces.is_empty() {
             view.sets = observe::sets(self.api, &namespaces).await?;
         }
@@ -231,8 +276,11 @@ impl Pass<'_> {
         if state.teller.as_ref().is_some_and(|(generation, _)| *generation == subject.generation) {
             return;
         }
+        let told_as = Some((spec.url.clone(), spec.secret.clone(), spec.report.clone()));
+        let kept = state.teller.take().filter(|_| state.told_as == told_as);
         let telling = Telling {
             place: subject.place.clone(),
+            uid: subject.uid.clone(),
             spec: spec.clone(),
             store: store.clone(),
             remote: Remote::parse(&spec.url).ok().filter(|_| subject.folder.is_none()),
@@ -240,7 +288,13 @@ impl Pass<'_> {
             secrets: shared.secrets.clone(),
             clock: self.settings.clock,
         };
-        state.teller = Some((subject.generation, Teller::of(telling).await));
+        // One that knows what it said goes on; a new one would have to read it first.
+        let teller = match kept {
+            Some((_, teller)) => teller,
+            None => Teller::of(telling).await,
+        };
+        state.teller = Some((subject.generation, teller));
+        state.told_as = told_as;
         let Some(hooks) = &self.settings.hooks else { return };
         let door =
             webhook::Source { namespace: subject.place.namespace.to_string(), name: subject.place.name.to_string() };
@@ -261,16 +315,24 @@ impl Pass<'_> {
     async fn tell(&self, state: &mut State, verdict: &Verdict) {
         self.meet_teller(state).await;
         for report in &verdict.reports {
-            if state.told.get(&report.commit) == Some(report) {
+            let about = (report.commit.clone(), report.rollout.clone());
+            let last = state.told.get(&about);
+            // What ended was not overtaken.
+            let ended = last.is_some_and(|last| last.state.ends() && report.state == sync::State::Superseded);
+            if ended || last == Some(report) {
                 continue;
             }
-            state.told.insert(report.commit.clone(), report.clone());
+            if state.told.len() > MOST_TOLD {
+                state.told.retain(|(commit, _), _| verdict.reports.iter().any(|report| report.commit == *commit));
+            }
+            state.told.insert(about, report.clone());
             tracing::info!(
-                source = %self.subject.place, commit = %report.commit, state = report.state.as_str(), words = report.words,
-                "told"
+                source = %self.subject.place, commit = %report.commit, rollout = report.rollout.as_deref(),
+                state = report.state.as_str(), words = report.words, "told"
             );
             if let (Some((_, teller)), Ok(spec)) = (&state.teller, &self.subject.spec) {
-                teller.tell(&self.subject.place, spec, report, self.settings.clock).await;
+                let (place, page) = (&self.subject.place, self.settings.page(&self.subject.place));
+                teller.tell(place, spec, report, page.as_deref(), self.settings.clock).await;
             }
             if let Some(told) = &self.shared.told {
                 let _ = told.send(Told { source: self.subject.place.clone(), report: report.clone() }).await;
@@ -384,13 +446,23 @@ impl Pass<'_> {
                 Ok(())
             }
             Err(error) if error.code() == Some(404) => Ok(()),
+            Err(error) if error.is_refusal() => {
+                let refusal = Refusal::deletion(explained(&stale.id, &error));
+                state.refused.insert(stale.id.clone(), (self.settings.clock.now(), refusal));
+                written.push(Written::Version(key, 0));
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }
 
     fn key(&self, state: &State, view: &View, id: &Id, version: Text) -> Option<ObjectKey> {
-        let Fetched::Commit(commit) = &view.fetched else { return None };
-        let resource = observe::resource_of(state, &commit.set, id, &version)?;
+        let mut sets = Vec::new();
+        if let Fetched::Commit(commit) = &view.fetched {
+            sets.push(&commit.set);
+            sets.extend(commit.promoted.as_ref().map(|(_, set)| set));
+        }
+        let resource = observe::resource_of(state, &sets, id, &version)?;
         Some(ObjectKey { resource, place: Place { namespace: id.namespace.clone(), name: id.name.clone() } })
     }
 }

@@ -3,8 +3,12 @@
 //! A host is told by a task of its own, which keeps to the reporter's pace. Whoever cannot be told never holds a sync up;
 //! what is still to be told is kept in a ConfigMap, so that a last word outlives a restart.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::{keep, secret::Secrets};
@@ -15,6 +19,7 @@ use crate::{
         clock::Clock,
         forge::{app_credential, tell},
         git::{Access, Network, Store},
+        http::Http,
     },
     model::{
         git_source::{GitSource, Host},
@@ -26,22 +31,47 @@ use crate::{
 /// Who is told.
 #[derive(Clone)]
 pub enum Teller {
-    /// Nobody.
-    Nobody,
+    /// Nobody, for a reason if that is not what was wanted.
+    Nobody(Option<String>),
     /// The repository itself.
     Notes(Store),
     /// Its host.
-    Forge(Sender<(String, Status)>),
+    Forge(Sender<Word>, Trouble),
 }
 
-/// What a source's status is called.
-pub fn context(place: &Place, spec: &GitSource) -> String {
+/// What a commit is to be told, under which context.
+pub struct Word {
+    commit: String,
+    context: String,
+    status: Status,
+}
+
+/// Why a host cannot be told, if it cannot.
+#[derive(Clone, Default)]
+pub struct Trouble(Arc<Mutex<Option<String>>>);
+
+impl Trouble {
+    fn set(&self, why: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What a source's status is called, and that of one of its Rollouts.
+pub fn context(place: &Place, spec: &GitSource, rollout: Option<&str>) -> String {
     let given = spec.report.as_ref().and_then(|report| report.context.clone());
-    given.unwrap_or_else(|| format!("tidegate/{}/{}", place.namespace, place.name))
+    let context = given.unwrap_or_else(|| format!("tidegate/{}/{}", place.namespace, place.name));
+    match rollout {
+        Some(rollout) => format!("{context}/{rollout}"),
+        None => context,
+    }
 }
 
 /// In a forge's words.
-fn status(report: &Report) -> Status {
+fn status(report: &Report, page: Option<&str>) -> Status {
     let state = match report.state {
         State::Pending => forge::State::Pending,
         State::Success => forge::State::Success,
@@ -49,13 +79,15 @@ fn status(report: &Report) -> Status {
         State::Error => forge::State::Error,
         State::Superseded => forge::State::Superseded,
     };
-    Status { state, description: report.words.clone(), target: None }
+    Status { state, description: report.words.clone(), target: page.map(str::to_owned) }
 }
 
 /// What is needed to tell.
 pub struct Telling {
     /// The source.
     pub place: Place,
+    /// Its identity; empty for one that was given on the command line.
+    pub uid: String,
     /// What it wants.
     pub spec: GitSource,
     /// Its repository.
@@ -75,7 +107,7 @@ impl Teller {
     pub async fn of(telling: Telling) -> Teller {
         let host = telling.spec.report.as_ref().map(|report| report.host);
         match (host, telling.remote.clone(), telling.network.clone()) {
-            (Some(Host::None), _, _) => Teller::Nobody,
+            (Some(Host::None), _, _) => Teller::Nobody(None),
             // A repository without a host keeps its own notes.
             (Some(Host::Notes), _, _) | (None, None, _) => Teller::Notes(telling.store),
             (Some(host), Some(remote), Some(network)) => {
@@ -83,40 +115,65 @@ impl Teller {
                 match forge::Place::of(host, &remote, api.as_deref()) {
                     Ok(Some(forge)) => {
                         let (sender, receiver) = mpsc::channel(256);
-                        tokio::spawn(talk(telling, remote, forge, network, receiver));
-                        Teller::Forge(sender)
+                        let trouble = Trouble::default();
+                        tokio::spawn(talk(telling, remote, forge, network, receiver, trouble.clone()));
+                        Teller::Forge(sender, trouble)
                     }
-                    Ok(None) => Teller::Nobody,
+                    Ok(None) => Teller::Nobody(None),
                     Err(why) => {
                         tracing::warn!(source = %telling.place, why, "commits cannot be told");
-                        Teller::Nobody
+                        Teller::Nobody(Some(why))
                     }
                 }
             }
-            (Some(_) | None, _, _) => Teller::Nobody,
+            (Some(_) | None, _, _) => Teller::Nobody(None),
+        }
+    }
+
+    /// Why commits cannot be told, if they cannot.
+    pub fn trouble(&self) -> Option<String> {
+        match self {
+            Teller::Nobody(why) => why.clone(),
+            Teller::Notes(_) => None,
+            Teller::Forge(_, trouble) => trouble.get(),
         }
     }
 
     /// Tells a commit. What does not work is logged.
-    pub async fn tell(&self, place: &Place, spec: &GitSource, report: &Report, clock: Clock) {
+    pub async fn tell(&self, place: &Place, spec: &GitSource, report: &Report, page: Option<&str>, clock: Clock) {
+        let context = context(place, spec, report.rollout.as_deref());
+        let commit = report.commit.to_string();
         match self {
-            Teller::Nobody => {}
+            Teller::Nobody(_) => {}
             Teller::Notes(store) => {
-                let (store, commit, context) = (store.clone(), report.commit.to_string(), context(place, spec));
-                let (words, now) = (notes::words(&status(report)), clock.now());
-                let noted = tokio::task::spawn_blocking(move || store.note(&commit, &context, &words, now)).await;
+                let (store, status, now) = (store.clone(), status(report, None), clock.now());
+                let noted = move || {
+                    let noted = store.notes(&commit).and_then(|note| notes::state(&note, &context));
+                    match noted {
+                        Some(before) if !forge::follows(before, status.state) => Ok(()),
+                        Some(_) | None => store.note(&commit, &context, &notes::words(&status), now),
+                    }
+                };
+                let noted = tokio::task::spawn_blocking(noted).await;
                 match noted {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => tracing::warn!(source = %place, %error, "a commit was not told"),
                     Err(error) => tracing::warn!(source = %place, %error, "a commit was not told"),
                 }
             }
-            Teller::Forge(sender) => {
-                let _ = sender.send((report.commit.to_string(), status(report))).await;
+            Teller::Forge(sender, _) => {
+                let word = Word { commit, context, status: status(report, page) };
+                let _ = sender.send(word).await;
             }
         }
     }
 }
+
+/// How long it is remembered what commits were told that are over.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
+
+/// How often the Secret is read again while the host refuses what is in it.
+const NEW_TOKEN: Duration = Duration::from_secs(60);
 
 /// Tells a host, at the reporter's pace, until nobody has anything to say any more.
 async fn talk(
@@ -124,27 +181,51 @@ async fn talk(
     remote: Remote,
     forge: forge::Place,
     network: Arc<Network>,
-    mut receiver: Receiver<(String, Status)>,
+    mut receiver: Receiver<Word>,
+    trouble: Trouble,
 ) {
-    let context = context(&telling.place, &telling.spec);
     let kept = keep::load_reports(telling.secrets.api(), &telling.place).await;
     let mut reporter: Reporter = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let progress = forge.forge.progress();
+    let (mut closed, mut shown, mut refused) = (false, None, false);
     loop {
         let now = telling.clock.now();
+        if refused && digest(&telling).await != shown {
+            // Somebody gave us another token: it is tried at once.
+            reporter.unblock();
+            refused = false;
+        }
         while let Some(work) = reporter.due(now, progress) {
+            shown = digest(&telling).await;
             let outcome = match credential(&telling, &remote, &forge, &network).await {
-                Ok((place, credential)) => tell(network.http(), &place, &credential, &work).await,
+                Ok((http, place, credential)) => tell(&http, &place, &credential, &work, telling.clock.now()).await,
                 Err(why) => forge::Outcome::Forbidden(why),
             };
+            refused = matches!(outcome, forge::Outcome::Forbidden(_));
+            let why = outcome.trouble().map(str::to_owned);
             reporter.done(&work, outcome, telling.clock.now());
+            if let Some(why) = &why
+                && trouble.get().as_ref() != Some(why)
+            {
+                tracing::warn!(source = %telling.place, commit = work.sha, why, "a commit was not told");
+            }
+            trouble.set(why);
+            reporter.forget(telling.clock.now().saturating_sub(REMEMBERED).unwrap_or(Timestamp::MIN));
             save(&telling, &reporter).await;
         }
+        if closed {
+            return;
+        }
         let wait = reporter.wake(now, progress).map(|wake| wake.duration_since(now));
-        let wait = wait.and_then(|wait| wait.try_into().ok()).unwrap_or(std::time::Duration::from_secs(3600));
+        let wait = wait.and_then(|wait| wait.try_into().ok()).unwrap_or(Duration::from_secs(3600));
+        let wait = if refused { wait.min(NEW_TOKEN) } else { wait };
         tokio::select! {
             heard = receiver.recv() => {
-                let Some((commit, status)) = heard else { return };
+                let Some(Word { commit, context, status }) = heard else {
+                    // What can be said at once is; the rest is kept for whoever comes next.
+                    closed = true;
+                    continue;
+                };
                 let ends = status.state.ends();
                 reporter.want(&commit, &context, status, telling.clock.now());
                 if ends {
@@ -158,9 +239,28 @@ async fn talk(
 
 async fn save(telling: &Telling, reporter: &Reporter) {
     let Ok(text) = serde_json::to_string(reporter) else { return };
-    if let Err(error) = keep::save_reports(telling.secrets.api(), &telling.place, text).await {
+    if let Err(error) = keep::save_reports(telling.secrets.api(), &telling.place, &telling.uid, text).await {
         tracing::warn!(source = %telling.place, %error, "what is still to be told was not kept");
     }
+}
+
+/// The Secret to tell with.
+fn secret_of(spec: &GitSource) -> Option<String> {
+    let own = spec.report.as_ref().and_then(|report| report.secret.clone());
+    own.or_else(|| spec.secret.clone())
+}
+
+/// What stands for what is in the Secret now, so that a new one is noticed.
+async fn digest(telling: &Telling) -> Option<Vec<u8>> {
+    let data = telling.secrets.read(&telling.place.namespace, &secret_of(&telling.spec)?).await.ok()?;
+    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+    for (key, value) in &data {
+        context.update(&(key.len() as u64).to_le_bytes());
+        context.update(key.as_bytes());
+        context.update(&(value.len() as u64).to_le_bytes());
+        context.update(value);
+    }
+    Some(context.finish().as_ref().to_vec())
 }
 
 /// What to show to the host, read anew each time: tokens change.
@@ -169,18 +269,21 @@ async fn credential(
     remote: &Remote,
     forge: &forge::Place,
     network: &Network,
-) -> Result<(forge::Place, Credential), String> {
+) -> Result<(Http, forge::Place, Credential), String> {
     let own = telling.spec.report.as_ref().and_then(|report| report.secret.clone());
-    let name = own.clone().or_else(|| telling.spec.secret.clone());
-    let Some(name) = name else {
+    let Some(name) = secret_of(&telling.spec) else {
         return Err("there is no Secret to tell with; name one in report.secretRef".to_owned());
     };
     let data = telling.secrets.read(&telling.place.namespace, &name).await?;
+    let http = match data.get("ca.crt") {
+        Some(bundle) => network.http().trusting(bundle).map_err(|error| error.to_string())?,
+        None => network.http().clone(),
+    };
     if own.is_none()
         && let Ok(access) = Access::from_secret(remote, &data)
-        && let Some(token) = app_credential(network.http(), network, forge, &access).await
+        && let Some(token) = app_credential(&http, network, forge, &access, telling.clock.now()).await
     {
-        return Ok((forge.clone().by_app(), token?));
+        return Ok((http, forge.clone().by_app(), token?));
     }
-    Ok((forge.clone(), Credential::from_secret(&data)?))
+    Ok((http, forge.clone(), Credential::from_secret(&data)?))
 }

@@ -1,0 +1,326 @@
+//! What is to be done about the objects of a set, one by one, and how they are doing together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    compare::{Conflict, Difference},
+    decide::{Action, Verdict, Write},
+    health::Doing,
+    hold,
+    id::Id,
+    prune::{self, Stale},
+    reason::Reason,
+    set::{self, Apply, Problem, Set},
+    view::{Commit, Pair, View},
+};
+use crate::{
+    api::{HeldObject, InventoryEntry},
+    model::{
+        git_source::{Drift, GitSource},
+        health::Standing,
+    },
+};
+
+/// What is to be done about the objects of a set.
+#[derive(Default)]
+pub struct Plan {
+    /// What is written.
+    pub writes: Vec<Write>,
+    /// What is deleted.
+    pub prunes: Vec<Stale>,
+    /// Why.
+    pub reasons: Vec<Reason>,
+    /// What people must do something about.
+    pub failures: Vec<String>,
+    /// The same, with their places.
+    pub problems: Vec<Problem>,
+    /// Why it cannot be done, by object: what was refused, and what was given up.
+    pub failed: BTreeMap<Id, String>,
+    /// What is as it should be.
+    pub settled: BTreeSet<Id>,
+    /// Objects that come later: after a wave, a definition, an answer of the server.
+    pub later: usize,
+    /// Whom we wait for.
+    pub waits: Option<String>,
+}
+
+impl Plan {
+    /// Whether everything is as it should be.
+    pub fn is_settled(&self) -> bool {
+        self.writes.is_empty() && self.later == 0 && self.failures.is_empty()
+    }
+
+    /// Adds itself to a verdict.
+    pub fn into_verdict(self, mut verdict: Verdict) -> Verdict {
+        verdict.actions = self.writes.into_iter().map(|write| Action::Apply(Box::new(write))).collect();
+        verdict.actions.extend(self.prunes.into_iter().map(Action::Prune));
+        verdict.reasons.extend(self.reasons);
+        verdict
+    }
+
+    /// Goes through the objects in their order; a wave begins when the ones before are done.
+    pub fn objects(&mut self, view: &View, spec: &GitSource, pairs: &[Pair<'_>], held: &[HeldObject]) {
+        let mut wave = pairs.first().map(|pair| pair.desired.policy.wave);
+        let mut open: Option<(Id, String)> = None;
+        for (index, pair) in pairs.iter().enumerate() {
+            if wave != Some(pair.desired.policy.wave) {
+                if let Some((of, words)) = open.take() {
+                    let reason = Reason::WaitsForWave { wave: pair.desired.policy.wave, of, words };
+                    self.waits = Some(reason.to_string());
+                    self.reasons.push(reason);
+                    self.later += pairs.len() - index;
+                    return;
+                }
+                wave = Some(pair.desired.policy.wave);
+            }
+            let before = (self.writes.len(), self.later, self.failures.len());
+            self.object(view, spec, pair, held);
+            let untouched = before == (self.writes.len(), self.later, self.failures.len());
+            if untouched {
+                self.settled.insert(pair.desired.id.clone());
+            }
+            if open.is_none() {
+                open = match pair.live.map(|live| Doing::of(&live.value)) {
+                    _ if !untouched => Some((pair.desired.id.clone(), "is not applied yet".to_owned())),
+                    Some(doing) if doing.standing != Standing::Current => Some((pair.desired.id.clone(), doing.words)),
+                    Some(_) | None => None,
+                };
+            }
+        }
+    }
+
+    fn object(&mut self, view: &View, spec: &GitSource, pair: &Pair<'_>, held: &[HeldObject]) {
+        let (desired, id) = (pair.desired, &pair.desired.id);
+        if desired.policy.apply == Apply::Never {
+            return self.reasons.push(Reason::Ignored(id.clone()));
+        }
+        if desired.policy.suspended || pair.live.is_some_and(|live| set::is_suspended(&live.value)) {
+            return self.reasons.push(Reason::ObjectSuspended(id.clone()));
+        }
+        if !desired.sort.served {
+            self.later += 1;
+            return self.reasons.push(Reason::WaitsForDefinition(id.clone()));
+        }
+        if let Some(refused) = refusal(view, pair) {
+            self.fail(pair, Reason::Refused(id.clone(), refused.to_owned()));
+            return;
+        }
+        let Some(live) = pair.live else {
+            self.reasons.push(Reason::Creates(id.clone()));
+            return self.write(pair, None, false);
+        };
+        if live.is_terminating() {
+            self.later += 1;
+            return;
+        }
+        let ours = view.is_ours(&live.value);
+        let other = live.value.str_at(&["metadata", "labels", crate::api::constants::label::SOURCE]);
+        if let Some(other) = other.filter(|_| !ours) {
+            return self.fail(pair, Reason::OtherSource(id.clone(), other.to_owned()));
+        }
+        if desired.policy.apply == Apply::Once && ours {
+            return self.reasons.push(Reason::AppliedOnce(id.clone()));
+        }
+        if let Some(held) = held.iter().find(|held| hold::is_about(held, id)) {
+            let (commit, why) = (held.commit.as_str().into(), held.reason.clone());
+            self.failed.insert(id.clone(), why.clone());
+            return self.reasons.push(Reason::Held { id: id.clone(), commit, why });
+        }
+        self.change(spec, pair, ours);
+    }
+
+    /// An object that is there and may have to change.
+    fn change(&mut self, spec: &GitSource, pair: &Pair<'_>, ours: bool) {
+        let id = &pair.desired.id;
+        let version = pair.live.map(|live| live.version());
+        // Git says what it said when this was last applied: what differs, others changed.
+        let noted = pair.live.and_then(|live| live.annotation(crate::api::constants::annotation::DIGEST));
+        let drift = ours && noted == Some(&pair.desired.digest);
+        let why = |fields: Vec<String>| match (ours, drift) {
+            (false, _) => Reason::Adopts(id.clone()),
+            (true, true) => Reason::Heals(id.clone(), fields),
+            (true, false) => Reason::Changes(id.clone(), fields),
+        };
+        match pair.difference.clone().unwrap_or(Difference::Unknown) {
+            Difference::Same => {}
+            // Only who owns what would change: worth a write when it is new, and no reason for one ever after.
+            Difference::Fields(fields) if drift && fields.is_empty() => {}
+            Difference::Fields(fields) if drift && spec.drift == Drift::Leave => {
+                self.reasons.push(Reason::DriftLeft(id.clone(), fields));
+            }
+            Difference::Fields(fields) => {
+                self.reasons.push(why(fields));
+                self.write(pair, version, false);
+            }
+            Difference::Conflict(conflicts) => self.conflict(spec, pair, drift, &conflicts, why),
+            Difference::Unknown => {
+                self.later += 1;
+            }
+            Difference::Malformed(message) => self.fail(pair, Reason::Refused(id.clone(), message)),
+        }
+    }
+
+    fn conflict(
+        &mut self,
+        spec: &GitSource,
+        pair: &Pair<'_>,
+        drift: bool,
+        conflicts: &[Conflict],
+        why: impl Fn(Vec<String>) -> Reason,
+    ) {
+        let id = &pair.desired.id;
+        // Another tool that applies would take the field back, for ever. People with kubectl are no tool.
+        let rival = conflicts.iter().find(|conflict| conflict.applies && !conflict.manager.starts_with("kubectl"));
+        if let Some(Conflict { manager, field, .. }) = rival {
+            let (manager, field) = (manager.clone(), field.clone());
+            return self.fail(pair, Reason::Conflict { id: id.clone(), manager, field });
+        }
+        let fields: Vec<String> = conflicts.iter().map(|conflict| conflict.field.clone()).collect();
+        if drift && spec.drift == Drift::Leave {
+            return self.reasons.push(Reason::DriftLeft(id.clone(), fields));
+        }
+        self.reasons.push(why(fields));
+        self.write(pair, pair.live.map(|live| live.version()), true);
+    }
+
+    fn write(&mut self, pair: &Pair<'_>, version: Option<u64>, force: bool) {
+        self.writes.push(Write {
+            id: pair.desired.id.clone(),
+            place: (pair.desired.file.clone(), pair.desired.line),
+            patch: pair.patch.clone(),
+            version,
+            force,
+        });
+    }
+
+    fn fail(&mut self, pair: &Pair<'_>, reason: Reason) {
+        let problem = Problem { file: pair.desired.file.clone(), line: pair.desired.line, message: reason.to_string() };
+        self.failures.push(problem.to_string());
+        self.failed.insert(pair.desired.id.clone(), problem.to_string());
+        self.problems.push(problem);
+        self.reasons.push(reason);
+    }
+
+    /// What is no longer in git goes, where nothing speaks against that.
+    pub fn prune(&mut self, view: &View, spec: &GitSource, set: &Set, commit: &Commit) {
+        let (prunes, reasons) = prune::decide(view, spec, set, commit.stale.is_some());
+        self.prunes = prunes;
+        for reason in &reasons {
+            // What cannot be deleted is somebody's to solve, as what cannot be written.
+            if let Reason::Refused(_, _) = reason {
+                self.failures.push(reason.to_string());
+            }
+        }
+        self.reasons.extend(reasons);
+    }
+}
+
+/// What the server said about this very content on this very object.
+fn refusal<'v>(view: &'v View, pair: &Pair<'_>) -> Option<&'v str> {
+    let version = pair.live.map_or(0, |live| live.version());
+    let refused = view.refused.get(&pair.desired.id)?;
+    (refused.version.is_none_or(|of| of == version) && refused.digest == super::view::digest_of(&pair.patch))
+        .then_some(&refused.message)
+}
+
+/// What the source has written or is about to, and what it has not let go of.
+pub fn inventory(view: &View, pairs: &[Pair<'_>], plan: &Plan) -> Vec<InventoryEntry> {
+    let writing: BTreeSet<&Id> = plan.writes.iter().map(|write| &write.id).collect();
+    let mut entries: Vec<InventoryEntry> = Vec::new();
+    let mut named: BTreeSet<Id> = BTreeSet::new();
+    for pair in pairs {
+        let id = &pair.desired.id;
+        let ours = pair.live.filter(|live| view.is_ours(&live.value));
+        if ours.is_none() && !writing.contains(id) {
+            continue;
+        }
+        named.insert(id.clone());
+        entries.push(InventoryEntry {
+            group: id.group.to_string(),
+            version: pair.desired.sort.version.to_string(),
+            kind: id.kind.to_string(),
+            namespace: id.namespace.to_string(),
+            name: id.name.to_string(),
+            uid: ours.map(|live| live.uid().to_string()).unwrap_or_default(),
+        });
+    }
+    for old in &view.status.inventory {
+        let id = Id::of_entry(old);
+        if !named.contains(&id) && view.live.get(&id).is_some_and(|live| view.is_ours(&live.value)) {
+            let uid = view.live.get(&id).map(|live| live.uid().to_string()).unwrap_or_default();
+            // An entry that was made before its object was seen learns its uid here; one that has a uid keeps it.
+            let uid = if old.uid.is_empty() { uid } else { old.uid.clone() };
+            entries.push(InventoryEntry { uid, ..old.clone() });
+        }
+    }
+    entries
+}
+
+/// How everything is doing.
+pub struct Outcome {
+    /// As kstatus would say it.
+    pub standing: Standing,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// Why, in a sentence.
+    pub words: String,
+}
+
+/// The fold of how everything is doing: failure before waiting before success.
+pub fn outcome(pairs: &[Pair<'_>], plan: &Plan) -> Outcome {
+    if let Some(first) = plan.failures.first() {
+        let more = plan.failures.len() - 1;
+        let words = if more > 0 { format!("{first} (and {more} more)") } else { first.clone() };
+        return Outcome { standing: Standing::Stalled, reason: "ApplyFailed", words };
+    }
+    let doing = pairs.iter().filter(|pair| pair.desired.policy.apply != Apply::Never);
+    let doing: Vec<(&Id, Option<Doing>)> =
+        doing.map(|pair| (&pair.desired.id, pair.live.map(|live| Doing::of(&live.value)))).collect();
+    let stalled = doing.iter().find_map(|(id, doing)| {
+        doing
+            .as_ref()
+            .filter(|doing| doing.standing == Standing::Stalled)
+            .map(|doing| format!("{}: {}", id.name, doing.words))
+    });
+    let held = plan.reasons.iter().find_map(|reason| match reason {
+        Reason::Held { .. } => Some(reason.to_string()),
+        _ => None,
+    });
+    if plan.writes.is_empty()
+        && let Some(words) = held.or(stalled)
+    {
+        return Outcome { standing: Standing::Stalled, reason: "RolloutFailed", words };
+    }
+    if !plan.writes.is_empty() {
+        let words = format!("applying {} of {} objects", plan.writes.len(), pairs.len());
+        return Outcome { standing: Standing::InProgress, reason: "Applying", words };
+    }
+    if let Some(words) = &plan.waits {
+        return Outcome { standing: Standing::InProgress, reason: "Waiting", words: words.clone() };
+    }
+    let moving: Vec<String> = doing
+        .iter()
+        .filter_map(|(id, doing)| match doing {
+            Some(doing) if doing.standing == Standing::Current => None,
+            Some(doing) => Some(format!("{}: {}", id.name, doing.words)),
+            None => Some(format!("{} is not there yet", id.name)),
+        })
+        .collect();
+    if let Some(first) = moving.first() {
+        let words = match moving.len() {
+            1 => first.clone(),
+            count => format!("{first} (and {} more)", count - 1),
+        };
+        return Outcome { standing: Standing::InProgress, reason: "RollingOut", words };
+    }
+    if plan.later > 0 {
+        let words = format!("{} of {} objects are still to come", plan.later, pairs.len());
+        return Outcome { standing: Standing::InProgress, reason: "Applying", words };
+    }
+    let words = match pairs.len() {
+        0 => "there is no object in the path".to_owned(),
+        1 => "rolled out: 1 object".to_owned(),
+        count => format!("rolled out: {count} objects"),
+    };
+    Outcome { standing: Standing::Current, reason: "RolledOut", words }
+}

@@ -1,0 +1,282 @@
+//! Hostile repositories: the commit is told what is wrong with it, and nothing changes in the cluster.
+
+use std::{path::Path, process::Command};
+
+use git2::{ObjectType, Oid, Signature, Time};
+use tidegate::{sync::State, value};
+
+use crate::{
+    objects::source,
+    scene::{Scene, map},
+};
+
+const FILE: u32 = 0o100_644;
+const FOLDER: u32 = 0o40_000;
+const LINK: u32 = 0o120_000;
+const SUBMODULE: u32 = 0o160_000;
+
+/// A scene with two ConfigMaps that came with a good commit.
+async fn begun() -> Scene {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x")), ("deploy/b.yaml", &map("b", "x"))]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    scene.pass(5).await;
+    scene
+}
+
+/// A tree as it is given, however odd.
+fn tree(scene: &Scene, entries: &[(u32, &[u8], Oid)]) -> Oid {
+    let mut bytes = Vec::new();
+    for (mode, name, id) in entries {
+        bytes.extend(format!("{mode:o} ").as_bytes());
+        bytes.extend(*name);
+        bytes.push(0);
+        bytes.extend(id.as_bytes());
+    }
+    scene.repository.git().odb().unwrap().write(ObjectType::Tree, &bytes).unwrap()
+}
+
+fn blob(scene: &Scene, text: &str) -> Oid {
+    scene.repository.git().blob(text.as_bytes()).unwrap()
+}
+
+/// A commit whose folder `deploy` holds these entries, at the head of the branch.
+fn commit(scene: &Scene, entries: &[(u32, &[u8], Oid)]) -> String {
+    let deploy = tree(scene, entries);
+    let root = tree(scene, &[(FOLDER, b"deploy", deploy)]);
+    let git = scene.repository.git();
+    let who = Signature::new("eve", "eve@example.org", &Time::new(1_800_000_000, 0)).unwrap();
+    let parent = git.find_commit(scene.repository.head().unwrap()).unwrap();
+    let root = git.find_tree(root).unwrap();
+    scene.repository.point(git.commit(None, &who, &who, "hostile", &root, &[&parent]).unwrap())
+}
+
+/// The commit is told an error that contains these words, its source says so, and nothing else is written.
+async fn refused(scene: &mut Scene, commit: &str, words: &str) {
+    let version = scene.cluster.with(|store| store.version());
+    scene.hint().await;
+    let told = scene.until(commit, State::Error).await;
+    assert!(told.contains(words), "{words:?} is not in {told:?}");
+    scene.pass(130).await;
+    let written: Vec<String> =
+        scene.written_since(version).into_iter().filter(|name| name != "gitsources shop").collect();
+    assert_eq!(written, [] as [&str; 0]);
+    let shop = scene.git_source("shop");
+    let ready = &shop.list_at(&["status", "conditions"])[0];
+    assert_eq!((ready.str_at(&["status"]), ready.str_at(&["reason"])), (Some("False"), Some("Unreadable")));
+    let problems = shop.list_at(&["status", "problems"]);
+    let said: Vec<_> = problems.iter().map(|problem| problem.to_json()).collect();
+    assert!(!said.is_empty());
+    for name in ["a", "b"] {
+        let object = scene.get("", "configmaps", name).unwrap();
+        assert_eq!(object.value.str_at(&["data", "k"]), Some("x"), "{name}");
+    }
+}
+
+/// The same for a file's text.
+async fn refused_text(text: &str, words: &str) {
+    let mut scene = begun().await;
+    let hostile = scene.repository.commit(&[("deploy/c.yaml", text), ("deploy/a.yaml", &map("a", "new"))]);
+    refused(&mut scene, &hostile, words).await;
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr1_names_that_lead_elsewhere_are_refused_and_nothing_is_written_anywhere() {
+    for name in
+        [b"..".as_slice(), b"/etc/cron.d/x.yaml", b"a\\b.yaml", b"n\nl.yaml", "bidi\u{202e}lmay.yaml".as_bytes()]
+    {
+        let mut scene = begun().await;
+        let evil = blob(&scene, &map("evil", "x"));
+        let hostile = commit(&scene, &[(FILE, name, evil), (FILE, b"z.yaml", blob(&scene, &map("a", "new")))]);
+        refused(&mut scene, &hostile, "name").await;
+        scene.end().await;
+    }
+    assert!(!Path::new("/etc/cron.d/x.yaml").exists());
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr2_links_and_submodules_are_refused_and_not_followed() {
+    let mut scene = begun().await;
+    let passwd = blob(&scene, "/etc/passwd");
+    let hostile = commit(&scene, &[(LINK, b"link.yaml", passwd), (FILE, b"z.yaml", blob(&scene, &map("a", "new")))]);
+    refused(&mut scene, &hostile, "link").await;
+    scene.end().await;
+    let mut scene = begun().await;
+    let other = scene.repository.head().unwrap();
+    let hostile = commit(&scene, &[(SUBMODULE, b"sub", other), (FILE, b"z.yaml", blob(&scene, &map("a", "new")))]);
+    refused(&mut scene, &hostile, "submodule").await;
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr3_addresses_that_are_none_are_refused_before_anybody_is_asked() {
+    let scene = Scene::objects();
+    for url in [
+        "file:///etc/passwd",
+        "ext::sh -c touch% /tmp/x",
+        "git://git.example/shop.git",
+        "http://git.example/shop.git",
+        "https://ada:password@git.example/shop.git",
+        "ssh://-oProxyCommand=x/shop.git",
+        "ssh://git@-host/shop.git",
+        "https://git.example/shop.git\n",
+        "https://git.example/../shop.git?x=1",
+        "git@git.example:shop.git",
+        "/srv/git/shop.git",
+    ] {
+        let mut shop = source("shop", "deploy");
+        shop.set_at(&["spec", "url"], url);
+        let refused = scene.create("tidegate.dev", "v1alpha1", "gitsources", shop).unwrap_err();
+        assert!(refused.message.contains("spec.url"), "{url}: {}", refused.message);
+    }
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr6_what_a_commit_may_cost_is_bounded() {
+    // Ten folders of ten, ten deep.
+    let mut scene = begun().await;
+    let mut bomb = tree(&scene, &[(FILE, b"x.yaml", blob(&scene, "x"))]);
+    let names: Vec<String> = (0..10).map(|number| format!("d{number}")).collect();
+    for _ in 0..10 {
+        let entries: Vec<_> = names.iter().map(|name| (FOLDER, name.as_bytes(), bomb)).collect();
+        bomb = tree(&scene, &entries);
+    }
+    let hostile = commit(&scene, &[(FOLDER, b"bomb", bomb)]);
+    refused(&mut scene, &hostile, "allowed").await;
+    scene.end().await;
+    // A single file that is too long.
+    refused_text(&format!("# {}\n", "x".repeat(9 << 20)), "allowed").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr7_an_object_that_is_not_what_its_hash_says_is_not_believed() {
+    let mut scene = begun().await;
+    let evil = scene.repository.commit(&[("deploy/a.yaml", &map("a", "evil"))]);
+    let good = blob(&scene, &map("a", "evil")).to_string();
+    let file = scene.repository.path().join("objects").join(&good[..2]).join(&good[2..]);
+    let other = blob(&scene, &map("a", "worse")).to_string();
+    let bytes = std::fs::read(scene.repository.path().join("objects").join(&other[..2]).join(&other[2..])).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, bytes).unwrap();
+    let version = scene.cluster.with(|store| store.version());
+    scene.hint().await;
+    scene.pass(130).await;
+    let written: Vec<String> =
+        scene.written_since(version).into_iter().filter(|name| name != "gitsources shop").collect();
+    assert_eq!(written, [] as [&str; 0]);
+    let told = scene.last(&evil).map(|report| report.state);
+    assert!(told.is_none_or(|state| state == State::Error), "{told:?}");
+    let shop = scene.git_source("shop");
+    let message = shop.list_at(&["status", "conditions"])[0].str_at(&["message"]).unwrap().to_owned();
+    assert!(message.contains("hash"), "{message}");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr8_what_reading_a_file_may_cost_is_bounded_and_odd_yaml_is_refused() {
+    let mut bomb = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\na0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..12 {
+        let of = format!("*a{}", level - 1);
+        bomb += &format!("a{level}: &a{level} [{}]\n", [of.as_str(); 10].join(","));
+    }
+    refused_text(&bomb, "deploy/c.yaml").await;
+    refused_text(&format!("a: {}{}\n", "[".repeat(5000), "]".repeat(5000)), "deploy/c.yaml").await;
+    refused_text("apiVersion: v1\nkind: ConfigMap\nkind: Secret\nmetadata: {name: c}\n", "deploy/c.yaml:3").await;
+    refused_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '../../c'}\n", "deploy/c.yaml").await;
+}
+
+/// A work tree in which git signs with a key, and pushes to the repository of a scene.
+struct Signing(tempfile::TempDir);
+
+impl Signing {
+    fn new(scene: &Scene) -> Signing {
+        let signing = Signing(tempfile::tempdir().unwrap());
+        for name in ["ada", "eve"] {
+            let mut command = Command::new("ssh-keygen");
+            command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(signing.0.path().join(name));
+            assert!(command.status().expect("please install openssh-client").success());
+        }
+        let repository = scene.repository.path().to_str().unwrap().to_owned();
+        signing.git(&["clone", "-q", &repository, "tree"], None);
+        signing
+    }
+
+    fn git(&self, arguments: &[&str], key: Option<&str>) -> String {
+        let mut command = Command::new("git");
+        command.current_dir(self.0.path()).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", self.0.path());
+        command.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "gpg.format=ssh"]);
+        command.args(["-c", "safe.directory=*"]);
+        if let Some(key) = key {
+            command.arg("-c").arg(format!("user.signingkey={}", self.0.path().join(key).display()));
+        }
+        let output = command.args(arguments).output().expect("please install git");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Commits a ConfigMap, signed by a key or not, and pushes it.
+    fn push(&self, text: &str, key: Option<&str>) -> String {
+        std::fs::write(self.0.path().join("tree/deploy/a.yaml"), map("a", text)).unwrap();
+        self.git(&["-C", "tree", "add", "."], None);
+        match key {
+            Some(_) => self.git(&["-C", "tree", "commit", "-q", "-S", "-m", text], key),
+            None => self.git(&["-C", "tree", "commit", "-q", "-m", text], None),
+        };
+        self.git(&["-C", "tree", "push", "-q", "origin", "HEAD:main"], None);
+        self.git(&["-C", "tree", "rev-parse", "HEAD"], None)
+    }
+
+    fn public(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.path().join(format!("{name}.pub"))).unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr7_only_commits_of_allowed_signers_are_applied() {
+    let mut scene = Scene::objects();
+    let before = scene.repository.commit(&[("deploy/a.yaml", &map("a", "unsigned"))]);
+    let signing = Signing::new(&scene);
+    let mut shop = source("shop", "deploy");
+    shop.set_at(&["spec", "verify"], value!({"secretRef": {"name": "signers"}}));
+    scene.source(shop);
+    let words = scene.until(&before, State::Error).await;
+    assert!(words.contains("there is no Secret signers"), "whoever cannot be checked is not let in: {words}");
+    scene.secret("signers", &[("allowed_signers", &format!("ada@example.org {}", signing.public("ada")))]);
+    scene.pass(130).await;
+    let words = scene.last(&before).unwrap().words;
+    assert!(words.contains("not signed"), "{words}");
+    let stranger = signing.push("eve", Some("eve"));
+    let words = scene.until(&stranger, State::Error).await;
+    assert!(words.contains("sign"), "{words}");
+    assert!(scene.get("", "configmaps", "a").is_none(), "nothing of it was applied");
+    let good = signing.push("good", Some("ada"));
+    scene.until(&good, State::Success).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("good"));
+    let unsigned = signing.push("unsigned again", None);
+    scene.until(&unsigned, State::Error).await;
+    scene.pass(130).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("good"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr12_objects_are_written_in_the_name_of_the_sources_account_and_with_its_rights() {
+    let mut scene = Scene::objects();
+    scene.rights.deny("PATCH", "services");
+    let service =
+        "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {app: s}, ports: [{port: 80}]}\n";
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x")), ("deploy/s.yaml", service)]);
+    scene.source(source("shop", "deploy"));
+    let words = scene.until(&first, State::Failure).await;
+    assert!(words.starts_with("deploy/s.yaml:2: Service default/s: services is forbidden: "), "{words}");
+    assert!(words.contains("system:serviceaccount:default:deployer"), "{words}");
+    assert!(words.ends_with("give the source's ServiceAccount the right to do that"), "{words}");
+    assert!(scene.get("", "configmaps", "a").is_some(), "the others do not suffer");
+    assert_eq!(scene.rights.users(), ["system:serviceaccount:default:deployer"]);
+    scene.rights.allow_all();
+    scene.until(&first, State::Success).await;
+    scene.end().await;
+}

@@ -1,0 +1,191 @@
+//! Repositories on a host: fetched over https, told of by webhooks, trusted or not.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::TokioIo;
+use tidegate::{
+    engine::key::Place,
+    io::{
+        source::Hint,
+        webhook::{Hooks, Limits},
+    },
+    sync::State,
+    value,
+};
+use tokio::sync::mpsc;
+
+use crate::{
+    host::Mood,
+    hosted::source,
+    scene::{Scene, map, web},
+};
+
+/// A scene in which the repository is fetched from its host, with a password.
+fn fetched() -> Scene {
+    let mut scene = Scene::hosted();
+    scene.remote = true;
+    let authority = scene.host().authority().to_owned();
+    scene.secret("fetch", &[("username", "ada"), ("password", "good-token"), ("ca.crt", &authority)]);
+    scene
+}
+
+fn ready(scene: &Scene) -> (String, String) {
+    let source = scene.git_source("shop");
+    let told = &source.list_at(&["status", "conditions"])[0];
+    (told.str_at(&["reason"]).unwrap().to_owned(), told.str_at(&["message"]).unwrap().to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repository_on_a_host_is_fetched_rolled_out_and_told() {
+    let mut scene = fetched();
+    let first = scene.repository.commit(&[("deploy/web.yaml", &web("web:1"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+    scene.source(shop);
+    scene.start();
+    scene.until(&first, State::Success).await;
+    let bad = scene.push(&[("deploy/web.yaml", &web("web:crash"))]).await;
+    scene.until(&bad, State::Failure).await;
+    let fix = scene.push(&[("deploy/web.yaml", &web("web:2"))]).await;
+    scene.until(&fix, State::Success).await;
+    scene.pass(1).await;
+    let host = scene.host();
+    for (commit, word) in [(&first, ": success, "), (&bad, ": failure, web: aborted: "), (&fix, ": success, ")] {
+        assert!(host.about(commit).last().unwrap().contains(word), "{:#?}", host.about(commit));
+    }
+    let polls = host.asked().len();
+    scene.pass(660).await;
+    let polls = host.asked().len() - polls;
+    assert!(polls <= 22, "a look that finds nothing is two requests a minute: {polls}");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_down_or_refuses_is_named_and_nothing_changes() {
+    let mut scene = fetched();
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x")), ("deploy/b.yaml", &map("b", "x"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+    scene.source(shop);
+    scene.start();
+    scene.until(&first, State::Success).await;
+    let second = scene.repository.commit(&[("deploy/b.yaml", ""), ("deploy/a.yaml", &map("a", "z"))]);
+    let host = scene.host();
+    let basic = format!("Basic {}", STANDARD.encode("ada:good-token"));
+    for (mood, words) in [
+        (Mood::Down, "nobody is there"),
+        (Mood::Says(500, Vec::new(), "oops".into()), "500"),
+        (
+            Mood::Says(302, vec![("location", "https://evil.example/team/shop.git/info/refs".into())], String::new()),
+            "evil.example",
+        ),
+        (Mood::Says(200, Vec::new(), "<html>".into()), "git"),
+    ] {
+        host.be(mood.clone());
+        scene.pass(130).await;
+        let (_, message) = ready(&scene);
+        assert!(
+            message.contains("the repository cannot be fetched: ") && message.contains(words),
+            "{mood:?}: {message}"
+        );
+        assert!(!message.contains("good-token") && !message.contains(&basic));
+        assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("x"));
+        assert!(scene.get("", "configmaps", "b").is_some());
+    }
+    host.be(Mood::Good);
+    host.want("another");
+    scene.pass(130).await;
+    let (_, message) = ready(&scene);
+    assert!(message.contains("401") || message.contains("accept"), "{message}");
+    host.want("good-token");
+    scene.until(&second, State::Success).await;
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr5_a_host_of_an_unknown_authority_is_not_shown_the_password() {
+    let mut scene = fetched();
+    let other = crate::authority::issue().authority;
+    scene.secret("fetch", &[("username", "ada"), ("password", "good-token"), ("ca.crt", &other)]);
+    scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+    scene.source(shop);
+    scene.start();
+    scene.pass(30).await;
+    let (reason, message) = ready(&scene);
+    assert_eq!(reason, "FetchFailed");
+    assert!(message.contains("put that authority's certificate into ca.crt"), "{message}");
+    assert_eq!(scene.host().asked(), [], "not a word was said");
+    assert!(scene.get("", "configmaps", "a").is_none());
+    scene.end().await;
+}
+
+/// What a host sends to the door, and the code it gets.
+async fn knock(hooks: &Hooks, path: &str, signature: Option<String>, body: &str) -> u16 {
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    tokio::spawn(hooks.clone().attend(theirs));
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(ours)).await.unwrap();
+    tokio::spawn(async move { drop(connection.await) });
+    let mut request = Request::post(path).header("host", "tidegate.example").header("x-gitea-event", "push");
+    request = request.header("x-gitea-delivery", body.len().to_string());
+    if let Some(signature) = signature {
+        request = request.header("x-gitea-signature", signature);
+    }
+    let answer = sender.send_request(request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).unwrap());
+    let answer = answer.await.unwrap();
+    let code = answer.status().as_u16();
+    answer.into_body().collect().await.unwrap();
+    code
+}
+
+fn signed(key: &str, body: &str) -> Option<String> {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key.as_bytes());
+    let tag = ring::hmac::sign(&key, body.as_bytes());
+    Some(tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr20_a_signed_webhook_is_acted_upon_at_once_and_any_other_is_not() {
+    let mut scene = Scene::hosted();
+    let (news, mut heard) = mpsc::channel(16);
+    let hooks = Hooks::new(Limits::default(), news);
+    scene.hooks = Some(hooks.clone());
+    scene.secret("hook", &[("token", "hook-secret")]);
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "webhook"], value!({"secretRef": {"name": "hook"}}));
+    shop.set_at(&["spec", "interval"], "1h");
+    scene.source(shop);
+    scene.start();
+    scene.until(&first, State::Success).await;
+    let hints = scene.hints();
+    tokio::spawn(async move {
+        while let Some(news) = heard.recv().await {
+            let place = Place::new(&news.source.namespace, &news.source.name);
+            hints.send(Hint::Source(place)).await.unwrap();
+        }
+    });
+    let second = scene.repository.commit(&[("deploy/a.yaml", &map("a", "y"))]);
+    let body = |commit: &str| {
+        format!(
+            r#"{{"ref":"refs/heads/main","after":"{commit}","repository":{{"clone_url":"https://git.example/team/shop.git","full_name":"team/shop"}}}}"#
+        )
+    };
+    let path = "/hook/default/shop";
+    let text = body(&second);
+    assert_eq!(knock(&hooks, path, None, &text).await, 401);
+    assert_eq!(knock(&hooks, path, signed("guess", &text), &text).await, 401);
+    assert_eq!(knock(&hooks, "/hook/default/other", signed("hook-secret", &text), &text).await, 404);
+    scene.pass(120).await;
+    assert!(scene.last(&second).is_none(), "nobody proved anything");
+    let begun = scene.elapsed();
+    assert_eq!(knock(&hooks, path, signed("hook-secret", &text), &text).await, 202);
+    scene.until(&second, State::Success).await;
+    assert!(scene.elapsed() - begun < 5);
+    // The same again is no news, and a word of somebody else's repository is none either.
+    assert_eq!(knock(&hooks, path, signed("hook-secret", &text), &text).await, 200);
+    scene.end().await;
+}
