@@ -10,7 +10,7 @@ use tidegate::{
     model::parse::{self, PodsFrom},
 };
 
-use crate::{Row, time};
+use crate::table::{Row, time};
 
 const COUNT: usize = 5_000;
 
@@ -34,7 +34,7 @@ pub fn rows() -> Vec<Row> {
         name: format!("{name}: {size}"),
         measured: format!("{:.3} s", measured.as_secs_f64()),
         wanted,
-        floor: format!("{:.3} s, YAML parsed and thrown away", floor.as_secs_f64()),
+        peer: format!("{:.3} s, YAML parsed and thrown away", floor.as_secs_f64()),
     };
     vec![
         row("read with places", reading, ""),

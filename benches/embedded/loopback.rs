@@ -13,7 +13,7 @@ use std::{
 
 use ureq::{Agent, tls::TlsConfig};
 
-use super::{Row, per_second};
+use super::{per_second, table::Row};
 
 /// As many connections as a busy controller keeps open.
 const CONNECTIONS: usize = 16;

@@ -11,6 +11,8 @@ use std::{
 };
 
 mod loopback;
+#[path = "../table/mod.rs"]
+mod table;
 
 use cap::Cap;
 use jiff::Timestamp;
@@ -29,20 +31,10 @@ use tidegate::{
     value,
 };
 
+use table::{Row, thousands};
+
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
-
-/// One line of the table.
-pub struct Row {
-    /// What was done.
-    pub name: String,
-    /// What it came to.
-    pub measured: String,
-    /// What the design asks for.
-    pub wanted: &'static str,
-    /// The real server, or the floor, in the same run.
-    pub peer: String,
-}
 
 fn main() {
     let rows = vec![
@@ -57,33 +49,7 @@ fn main() {
         memory(),
         loopback::writes(),
     ];
-    print(&rows);
-}
-
-fn print(rows: &[Row]) {
-    let heading = ["", "measured", "wanted", "peer or floor in the same run"];
-    let width = |pick: &dyn Fn(&Row) -> usize, least: usize| rows.iter().map(pick).max().unwrap_or(0).max(least);
-    let widths = [
-        width(&|row| row.name.chars().count(), 0),
-        width(&|row| row.measured.chars().count(), heading[1].len()),
-        width(&|row| row.wanted.chars().count(), heading[2].len()),
-    ];
-    let line = |cells: [&str; 4]| {
-        println!(
-            "{:<a$}  {:>b$}  {:>c$}  {}",
-            cells[0],
-            cells[1],
-            cells[2],
-            cells[3],
-            a = widths[0],
-            b = widths[1],
-            c = widths[2]
-        );
-    };
-    line(heading);
-    for row in rows {
-        line([&row.name, &row.measured, row.wanted, &row.peer]);
-    }
+    table::print(&rows);
 }
 
 /// How often `work` can be done in a second: the best of five rounds of `count`.
@@ -102,19 +68,6 @@ fn rate(count: usize, mut round: impl FnMut() -> Box<dyn FnMut(usize)>) -> f64 {
 
 fn per_second(rate: f64) -> String {
     format!("{}/s", thousands(rate as u64))
-}
-
-/// `12,345`
-pub fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 fn store() -> Store {

@@ -32,7 +32,10 @@ use tidegate::{
 use tokio::sync::oneshot;
 use tower::Service;
 
-use crate::{Row, rollout, thousands};
+use crate::{
+    rollout,
+    table::{Row, thousands, used},
+};
 
 const COUNT: usize = 1_000;
 
@@ -70,17 +73,6 @@ where
         }
         Box::pin(self.inner.call(request))
     }
-}
-
-/// The processor time of this process, and the most memory it has had.
-fn used() -> (Duration, u64) {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks: u64 = [11, 12].iter().filter_map(|at| fields.get(*at)?.parse::<u64>().ok()).sum();
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-    let peak = peak.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or_default();
-    (Duration::from_millis(ticks * 10), peak)
 }
 
 fn ask(cluster: &Cluster, verb: Verb, name: &str, body: Value) {

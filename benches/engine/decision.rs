@@ -1,9 +1,6 @@
 //! Single decisions, on one core, without any I/O.
 
-use std::{
-    hint::black_box,
-    time::{Duration, Instant},
-};
+use std::hint::black_box;
 
 use allocation_counter::measure;
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +13,10 @@ use tidegate::{
     value,
 };
 
-use crate::{Row, rollout, thousands};
+use crate::{
+    rollout,
+    table::{Row, thousands, time},
+};
 
 /// What was seen of a Rollout with three ReplicaSets: at rest, and with a version to scale.
 struct Scenes {
@@ -75,16 +75,6 @@ fn pass(view: &View) -> (Verdict, Option<Value>) {
     assert!(check(view, &verdict, &actions).is_empty());
     let patch = verdict.status.as_ref().and_then(|status| status_patch(view, status));
     (verdict, patch)
-}
-
-/// How long `work` takes: the best of nine rounds of `count`.
-fn time(count: u32, mut work: impl FnMut()) -> Duration {
-    let round = |_| {
-        let begin = Instant::now();
-        (0..count).for_each(|_| work());
-        begin.elapsed() / count
-    };
-    (0..9).map(round).min().unwrap_or(Duration::MAX)
 }
 
 fn row(name: &str, wanted: &'static str, count: u32, mut work: impl FnMut()) -> Row {

@@ -6,18 +6,8 @@
 
 mod burst;
 mod decision;
-
-/// One line of the table.
-pub struct Row {
-    /// What was done.
-    pub name: String,
-    /// What it came to.
-    pub measured: String,
-    /// What the design asks for.
-    pub wanted: &'static str,
-    /// A peer or a floor.
-    pub peer: String,
-}
+#[path = "../table/mod.rs"]
+mod table;
 
 fn main() {
     if let Ok(which) = std::env::var("TIDEGATE_ENGINE") {
@@ -25,32 +15,7 @@ fn main() {
     }
     let mut rows = decision::rows();
     rows.extend(burst::rows());
-    print(&rows);
-}
-
-fn print(rows: &[Row]) {
-    let width = |pick: &dyn Fn(&Row) -> &str, least: usize| {
-        rows.iter().map(|row| pick(row).chars().count()).max().unwrap_or(0).max(least)
-    };
-    let (a, b, c) = (width(&|row| &row.name, 0), width(&|row| &row.measured, 8), width(&|row| row.wanted, 6));
-    let line = |cells: [&str; 4]| println!("{:<a$}  {:>b$}  {:>c$}  {}", cells[0], cells[1], cells[2], cells[3]);
-    line(["", "measured", "wanted", "peer or floor"]);
-    for row in rows {
-        line([&row.name, &row.measured, row.wanted, &row.peer]);
-    }
-}
-
-/// `12,345`
-pub fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    table::print(&rows);
 }
 
 /// A Rollout of two pods without steps.

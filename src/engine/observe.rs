@@ -142,6 +142,7 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<Seen> {
         pods,
         templates: templates(cache, &rollout).0,
         rollout: object,
+        written: None,
     })
 }
 

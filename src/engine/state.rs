@@ -2,6 +2,8 @@
 //!
 //! Shared by the daemon on a cluster and by the simulator. Never reads a clock and never sends anything.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 
 use super::{
@@ -16,7 +18,7 @@ use super::{
 use crate::{
     api::{self, Rollout},
     kubernetes::value::Value,
-    rollout::services,
+    rollout::{Seen, services},
 };
 
 /// What is known, awaited and due.
@@ -30,6 +32,8 @@ pub struct State {
     pub fence: Fence,
     /// Who is looked at next.
     pub queue: Queue,
+    /// When each Rollout was last written.
+    written: HashMap<Key, Timestamp>,
 }
 
 /// What follows from a delivery.
@@ -93,6 +97,7 @@ impl State {
                 (None, before) => {
                     self.queue.forget(&key);
                     self.fence.forget(&key);
+                    self.written.remove(&key);
                     heard.gone.extend(before.map(|before| (key, before)));
                 }
             }
@@ -104,6 +109,12 @@ impl State {
     pub fn unwatch(&mut self, resource: &Resource) -> Vec<Key> {
         self.cache.drop(resource);
         self.fence.saw_list(resource, u64::MAX, |_| false)
+    }
+
+    /// Everything that a decision about a Rollout may know; `None` if there is none of that name.
+    pub fn see(&self, place: &Place, now: Timestamp) -> Option<Seen> {
+        let written = self.written.get(&subject(place)).copied();
+        observe::see(&self.cache, place, now).map(|seen| Seen { written, ..seen })
     }
 
     /// Who has a pass now. Never one who would decide on less than was written: it is told as `fenced`, and what is seen
@@ -129,6 +140,9 @@ impl State {
         is_watched: impl Fn(&Resource) -> bool,
     ) {
         for write in written {
+            if write.rollout_version().is_some() {
+                self.written.insert(key.clone(), now);
+            }
             match write {
                 Written::Version(object, version) => {
                     let seen = self.cache.get(&object.resource, &object.place).map_or(0, version_of);

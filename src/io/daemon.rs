@@ -365,7 +365,7 @@ impl Daemon {
                 return None;
             }
         }
-        observe::see(&self.state.cache, place, now)
+        self.state.see(place, now)
     }
 }
 

@@ -6,11 +6,15 @@ use std::mem;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{pass::Pass, step, target::Verdict};
+use super::{
+    pass::{Pass, end},
+    step,
+    target::Verdict,
+};
 use crate::{
     api::{
-        RolloutStatus,
-        constants::{completion, condition, message, reason},
+        RolloutCondition, RolloutStatus,
+        constants::{completion, condition, message, phase, reason},
     },
     model::{
         codec,
@@ -18,6 +22,30 @@ use crate::{
         memory::{PauseReason, Promotion},
     },
 };
+
+/// How long counts of pods may wait for something else to be said.
+const COUNTED_EVERY: SignedDuration = SignedDuration::from_secs(1);
+
+/// Whether two statuses tell the same story with other counts of pods: the same phase, the same conditions.
+fn is_counting(old: &RolloutStatus, next: &RolloutStatus) -> bool {
+    let mut told = old.clone();
+    told.replicas = next.replicas;
+    told.updated_replicas = next.updated_replicas;
+    told.ready_replicas = next.ready_replicas;
+    told.available_replicas = next.available_replicas;
+    told.hpa_replicas = next.hpa_replicas;
+    // While it progresses, its message and the times of its conditions count pods in other words.
+    let is_held = |condition: &RolloutCondition| {
+        let same = conditions::find(&old.conditions, &condition.r#type);
+        same.is_some_and(|same| same.status == condition.status && same.reason == condition.reason)
+    };
+    let are_held = old.conditions.len() == next.conditions.len() && next.conditions.iter().all(is_held);
+    if next.phase == phase::PROGRESSING && are_held {
+        told.message.clone_from(&next.message);
+        told.conditions.clone_from(&next.conditions);
+    }
+    told == *next
+}
 
 impl Pass<'_> {
     /// What status says of every Rollout.
@@ -97,7 +125,19 @@ impl Pass<'_> {
         next.duration = self.duration(&next);
         self.announce_pauses();
         self.wake_at_deadline(&next);
+        if let Some(moment) = self.counts_wait(&next) {
+            self.wake_at(moment);
+            return self.close(None);
+        }
         self.close(Some(next))
+    }
+
+    /// Until when status waits, if all it would say is how many pods there are: pods come and go one by one, and each would
+    /// be a write. They are told with the next thing that matters, and otherwise once in a while.
+    fn counts_wait(&self, next: &RolloutStatus) -> Option<Timestamp> {
+        let moment = end(self.view.written?, COUNTED_EVERY);
+        let old = &self.view.rollout.status;
+        (moment > self.view.now && old != next && is_counting(old, next)).then_some(moment)
     }
 
     fn announce_pauses(&mut self) {
@@ -328,5 +368,62 @@ impl Pass<'_> {
             PauseReason::Other(_) => false,
         };
         rollout.spec.paused || self.memory.hold.pauses().any(|pause| is_manual(&pause.reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        api::{self, Rollout},
+        kubernetes::value::Value,
+        value,
+    };
+
+    #[test]
+    fn only_counts_and_the_words_of_progress_wait() {
+        let old = value!({
+            "phase": "Progressing", "message": "more replicas need to be updated", "replicas": 3, "updatedReplicas": 1,
+            "readyReplicas": 2, "availableReplicas": 2, "HPAReplicas": 3, "currentPodHash": "a", "stableRS": "b",
+            "conditions": [
+                {"type": "Available", "status": "True", "reason": "AvailableReason"},
+                {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated",
+                 "lastUpdateTime": "2026-01-01T00:00:00Z"},
+            ],
+        });
+        let read = |status: &Value| api::read::<Rollout>(&value!({"status": status.clone()})).object.status;
+        for (path, value, waits) in [
+            (&["replicas"][..], value!(4), true),
+            (&["updatedReplicas"], value!(2), true),
+            (&["readyReplicas"], value!(3), true),
+            (&["availableReplicas"], value!(3), true),
+            (&["HPAReplicas"], value!(4), true),
+            (&["message"], value!("old replicas are pending termination"), true),
+            (&["phase"], value!("Healthy"), false),
+            (&["stableRS"], value!("a"), false),
+            (&["currentPodHash"], value!("c"), false),
+            (&["currentStepIndex"], value!(1), false),
+            (&["abort"], value!(true), false),
+            (&["observedGeneration"], value!("2"), false),
+        ] {
+            let mut next = old.clone();
+            next.set_at(path, value);
+            assert_eq!(is_counting(&read(&old), &read(&next)), waits, "{path:?}");
+        }
+        for (index, key, value, waits) in [
+            (1, "lastUpdateTime", "2026-01-01T00:00:09Z", true),
+            (1, "message", "another one", true),
+            (1, "reason", "NewReplicaSetAvailable", false),
+            (0, "status", "False", false),
+        ] {
+            let mut next = read(&old);
+            let mut condition = api::write(&next.conditions[index]);
+            condition.set_at(&[key], value);
+            let changed = value!({"conditions": [condition]});
+            next.conditions[index] = read(&changed).conditions.remove(0);
+            // A condition that is said again stands last.
+            next.conditions.rotate_left(1);
+            assert_eq!(is_counting(&read(&old), &next), waits, "{key}");
+        }
     }
 }

@@ -58,6 +58,9 @@ pub struct Seen {
     pub routes: Vec<Routed>,
     /// What the load balancer says about the weights in status.
     pub verification: Verification,
+    /// When this engine last wrote the Rollout, if it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written: Option<Timestamp>,
 }
 
 /// What was seen, and what it means.
@@ -65,6 +68,8 @@ pub struct Seen {
 pub struct View {
     /// When it was seen.
     pub now: Timestamp,
+    /// When this engine last wrote the Rollout, if it has.
+    pub written: Option<Timestamp>,
     /// The Rollout as an object.
     pub object: Value,
     /// The Rollout, with the pod template of the workload it refers to.
@@ -197,6 +202,7 @@ impl View {
         }
         View {
             now: seen.now,
+            written: seen.written,
             selector: selector_text(rollout.spec.selector.as_ref()),
             object: seen.rollout.clone(),
             memory: codec::decode(&rollout.status),

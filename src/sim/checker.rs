@@ -36,6 +36,8 @@ pub struct Checker {
     seen: BTreeMap<Text, u64>,
     /// What each field that the engine owns has been since something last happened to its Rollout.
     values: BTreeMap<(Text, Text), Vec<String>>,
+    /// The versions at which something happened to a Rollout or a ReplicaSet that no pass has seen yet, by uid.
+    news: BTreeMap<Text, u64>,
     /// The pauses that were begun: by uid, attempt and step.
     pauses: BTreeSet<(Text, u64, i64)>,
     /// Which attempt each Rollout is in.
@@ -83,6 +85,12 @@ impl Checker {
                 self.broken.push(format!("S2: a pass saw {plural} {name} at {version} after {last}"));
             }
             *last = version;
+            // What was decided before this was seen was decided without it.
+            if self.news.get(&text("uid")).is_some_and(|news| *news <= version) {
+                self.news.remove(&text("uid"));
+                let owner = seen.rollout.at(&["metadata", "uid"]).and_then(Value::as_text).cloned();
+                self.forget_values(&owner.unwrap_or_default());
+            }
         }
     }
 
@@ -134,6 +142,7 @@ impl Checker {
         }
         if rules::is_news(&old.value, new, is_own) {
             self.forget_values(&uid);
+            self.news.insert(uid.clone(), change.version);
         }
         let attempt = self.attempts.entry(uid.clone()).or_default();
         if rules::begins_attempt(&old.value, new) {
@@ -175,6 +184,7 @@ impl Checker {
             self.note(&owner, &change.object.name(), size(&old.value).to_string(), size(set).to_string());
         } else if size(&old.value) != size(set) || available(set) < available(&old.value) {
             self.forget_values(&owner);
+            self.news.insert(uid.clone(), change.version);
         }
         if let Some(deadline) = deadline(set)
             && size(set) > 0

@@ -27,7 +27,7 @@ use crate::{
     engine::{
         cache::News,
         key::{Key, Machine, ObjectKey, Place, Resource},
-        observe::{self, resource},
+        observe::resource,
         queue,
         state::{State, subject},
         write::{self, Write, Written},
@@ -333,7 +333,7 @@ impl Local {
 
     /// Everything that a decision about a Rollout may know; `None` if there is none of that name.
     pub fn see(&self, place: &Place) -> Option<Seen> {
-        observe::see(&self.state.cache, place, self.store.now())
+        self.state.see(place, self.store.now())
     }
 
     fn decide(&mut self, key: &Key, written: &mut Vec<Written>) -> Result<Option<Timestamp>, Stop> {
