@@ -118,7 +118,8 @@ impl<'v> Pass<'v> {
             }
             return self.persist(next);
         }
-        if let Some(step) = self.completed_step() {
+        let is_through = index.is_some_and(|index| index >= steps);
+        if let Some(step) = if is_through { None } else { self.completed_step() } {
             let done = index.unwrap_or_default() + 1;
             index = Some(done);
             next.canary.current_step_analysis_run_status = None;
@@ -201,7 +202,7 @@ impl<'v> Pass<'v> {
 }
 
 /// Whether the template or the steps are not those that status is about.
-pub(super) fn is_new_attempt(view: &View) -> bool {
+fn is_new_attempt(view: &View) -> bool {
     view.rollout.status.current_step_hash != view.step_hash.as_str() || view.is_other_template()
 }
 

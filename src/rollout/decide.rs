@@ -202,7 +202,7 @@ impl Pass<'_> {
         };
         status.hpa_replicas = active.map_or_else(|| total(|set| set.info.current), |set| set.info.current);
         status.available_replicas = active.map_or_else(|| total(|set| set.info.available), |set| set.info.available);
-        self.persist(status)
+        self.persist_sizes(status)
     }
 
     /// The strategy has its turn.

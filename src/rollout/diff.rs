@@ -156,6 +156,10 @@ fn change(object: Subject, name: &Text, before: &Value, after: &Value) -> Option
     let mut patch = merge_patch(before, after)?;
     // Another object of the same name is not the one that was decided about.
     patch.set_at(&["metadata", "uid"], uid(before));
+    // What this pass says in status afterwards, it says on the version that this makes: nobody may have come in between.
+    if let (Subject::Rollout, Some(version)) = (object, before.at(&["metadata", "resourceVersion"])) {
+        patch.set_at(&["metadata", "resourceVersion"], version.clone());
+    }
     Some(Action::Patch { object, name: name.clone(), patch })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Works by comparing the status that was with the one that will be; an attempt ends once. Never touches anything else.
 
-use super::{canary, pass::Pass};
+use super::pass::Pass;
 use crate::{
     api::{
         RolloutDurationStatus, RolloutStatus,
@@ -25,7 +25,7 @@ impl Pass<'_> {
         let mut duration = next.duration.clone();
         if is_running(old.duration.as_ref()) {
             let running = duration.get_or_insert_default();
-            self.end(running, is_completed);
+            self.end(running, next, is_completed);
             if is_completed && running.finished_at.is_some() {
                 return duration;
             }
@@ -34,7 +34,7 @@ impl Pass<'_> {
         let is_over = duration.as_ref().is_none_or(|duration| duration.finished_at.is_some() && !is_completed);
         if is_over {
             was_paused = false;
-            let begins = self.is_new_template() && !is_completed;
+            let begins = self.is_new_template(next) && !is_completed;
             if begins || self.is_retry() {
                 let started = Some(self.now());
                 duration = Some(RolloutDurationStatus { rollout_started_at: started, ..Default::default() });
@@ -48,13 +48,13 @@ impl Pass<'_> {
     }
 
     /// Ends a running attempt if it is superseded, completed or aborted.
-    fn end(&self, running: &mut RolloutDurationStatus, is_completed: bool) {
+    fn end(&self, running: &mut RolloutDurationStatus, next: &RolloutStatus, is_completed: bool) {
         let finish = |running: &mut RolloutDurationStatus, how: &str| {
             self.end_waiting(running);
             running.finished_at = Some(self.now());
             running.completion_status = Some(how.to_owned());
         };
-        if self.is_new_template() {
+        if self.is_new_template(next) {
             if self.is_rollback() {
                 let how = if self.is_fast_rollback() { completion::FAST_ROLLED_BACK } else { completion::ROLLED_BACK };
                 running.completion_status = Some(how.into());
@@ -89,14 +89,11 @@ impl Pass<'_> {
         running.total_manual_pause_duration_seconds = Some(before.saturating_add(waited));
     }
 
-    fn is_new_template(&self) -> bool {
-        let view = self.view;
-        let changed = if view.rollout.spec.strategy.canary.is_some() {
-            canary::is_new_attempt(view)
-        } else {
-            view.is_other_template()
-        };
-        view.rollout.status.current_pod_hash.is_empty() || changed
+    /// Whether status begins to be about another template, or about other steps. A pass may leave that to a later one.
+    fn is_new_template(&self, next: &RolloutStatus) -> bool {
+        let old = &self.view.rollout.status;
+        let has_steps = self.view.rollout.spec.strategy.canary.is_some();
+        old.current_pod_hash != next.current_pod_hash || has_steps && old.current_step_hash != next.current_step_hash
     }
 
     fn is_retry(&self) -> bool {

@@ -262,8 +262,11 @@ fn steps(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
         && old.current_step_hash == next.current_step_hash
         && !next.abort
         && !old.abort;
+    let steps = view.rollout.spec.strategy.canary.as_ref().map_or(0, |canary| canary.steps.len());
     if let (true, Some(from), Some(to)) = (same_attempt, old.current_step_index, next.current_step_index)
         && to < from
+        // Beyond the steps nobody can stand.
+        && usize::try_from(from).is_ok_and(|from| from <= steps)
     {
         broken.push(Broken::StepBack { from, to });
     }
@@ -291,10 +294,10 @@ fn fields(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
         let Action::Patch { object, name, patch } = action else { continue };
         let mut paths = Vec::new();
         leaves(String::new(), patch, &mut paths);
-        // The uid says which object is meant; a patch cannot change it.
+        // The uid says which object is meant, the version of which state; a patch cannot change them.
         let corrects = *object == Subject::Rollout && view.reading.is_some();
         let is_own = |path: &String| {
-            path == "metadata.uid"
+            ["metadata.uid", "metadata.resourceVersion"].contains(&path.as_str())
                 || corrects && path.starts_with("spec.template")
                 || own_fields(*object).iter().any(|own| path == own || path.starts_with(&format!("{own}.")))
         };

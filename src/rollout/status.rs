@@ -19,7 +19,7 @@ use crate::{
     model::{
         codec,
         conditions::{self, Truth},
-        memory::{PauseReason, Promotion},
+        memory::{Hold, PauseReason, Promotion},
     },
 };
 
@@ -111,14 +111,28 @@ impl Pass<'_> {
         self.target.rollout.str_at(&path).and_then(|text| text.parse().ok()).unwrap_or_default()
     }
 
+    /// Closes a pass that only followed a change of size: what a person has released goes on in the next one.
+    pub(super) fn persist_sizes(self, next: RolloutStatus) -> Verdict {
+        let hold = if self.view.memory.hold == Hold::Released { Hold::Released } else { Hold::Free };
+        self.persist_with(next, hold)
+    }
+
     /// Closes the pass: conditions, phase and duration follow from what is decided.
-    pub(super) fn persist(mut self, mut next: RolloutStatus) -> Verdict {
+    pub(super) fn persist(self, next: RolloutStatus) -> Verdict {
+        self.persist_with(next, Hold::Free)
+    }
+
+    /// Closes the pass; `idle` is what is left to say of waits when there are none.
+    fn persist_with(mut self, mut next: RolloutStatus, idle: Hold) -> Verdict {
         let view = self.view;
         next.observed_generation = view.rollout.metadata.generation.to_string();
         next.workload_observed_generation =
             view.workload.as_ref().map(|workload| workload.generation.to_string()).unwrap_or_default();
         self.abort_at_deadline(&next);
         self.memory = mem::take(&mut self.memory).acted_upon(self.now());
+        if self.memory.hold == Hold::Free && !self.is_aborted() {
+            self.memory.hold = idle;
+        }
         codec::encode(&self.memory, &mut next);
         self.conditions(&mut next);
         self.conclude(&mut next);

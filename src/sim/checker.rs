@@ -34,6 +34,8 @@ pub struct Checker {
     acknowledged: BTreeMap<(Text, Text, Text), u64>,
     /// The newest version of each object that a pass saw, by uid.
     seen: BTreeMap<Text, u64>,
+    /// Each Rollout as a pass last saw it, by uid: that is what it decided on.
+    rollouts: BTreeMap<Text, Value>,
     /// What each field that the engine owns has been since something last happened to its Rollout.
     values: BTreeMap<(Text, Text), Vec<String>>,
     /// The versions at which something happened to a Rollout or a ReplicaSet that no pass has seen yet, by uid.
@@ -67,6 +69,9 @@ impl Checker {
 
     /// A pass looks at this (S1, S2).
     pub fn sees(&mut self, seen: &Seen) {
+        if let Some(uid) = seen.rollout.at(&["metadata", "uid"]).and_then(Value::as_text) {
+            self.rollouts.insert(uid.clone(), seen.rollout.clone());
+        }
         let rollouts = [("rollouts", &seen.rollout)].into_iter();
         let sets = seen.sets.iter().map(|set| ("replicasets", set));
         let services = seen.services.iter().map(|service| ("services", service));
@@ -169,18 +174,18 @@ impl Checker {
             .map(|sibling| &sibling.value)
             .filter(|sibling| object::controller(sibling).as_ref() == Some(&owner))
             .filter(|sibling| sibling.at(&["metadata", "uid"]) != set.at(&["metadata", "uid"]))
+            .filter(|sibling| self.is_known(sibling))
             .collect();
         if is_own {
             self.broken.extend(rules::siblings(change.old.as_ref().map(|old| &old.value), set, &siblings));
         }
-        let rollout = store
-            .list(crate::api::constants::GROUP, "rollouts", &change.object.namespace())
-            .find(|rollout| rollout.uid() == owner)
-            .map(|rollout| rollout.value.clone());
-        let (Some(rollout), Some(old)) = (rollout, &change.old) else { return };
+        let (Some(rollout), Some(old)) = (self.rollouts.get(&owner).cloned(), &change.old) else { return };
         let size = |set: &Value| set.int_at(&["spec", "replicas"]).unwrap_or(1);
         if is_own && size(&old.value) != size(set) {
             self.broken.extend(rules::scaled(&rollout, &old.value, set, store.now()));
+            if rules::is_preview(&rollout, &old.value) {
+                self.forget_values(&owner);
+            }
             self.note(&owner, &change.object.name(), size(&old.value).to_string(), size(set).to_string());
         } else if size(&old.value) != size(set) || available(set) < available(&old.value) {
             self.forget_values(&owner);
@@ -192,6 +197,14 @@ impl Checker {
         {
             self.deadlines.insert(uid, (deadline, change.object.name()));
         }
+    }
+
+    /// Whether a pass could know of a ReplicaSet: it saw it, or was told of its creation. An answer may be lost, and a watch
+    /// late.
+    fn is_known(&self, set: &Value) -> bool {
+        let text = |key: &str| set.at(&["metadata", key]).and_then(Value::as_text).cloned().unwrap_or_default();
+        let place = ("replicasets".into(), text("namespace"), text("name"));
+        self.seen.contains_key(&text("uid")) || self.acknowledged.contains_key(&place)
     }
 
     fn service_changed(&mut self, change: &Change) {

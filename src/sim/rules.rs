@@ -165,8 +165,11 @@ pub fn status(old: &Value, new: &Value) -> Vec<String> {
     }
     let same = |key: &str| text(old, key) == text(new, key);
     let same_attempt = same("currentPodHash") && same("currentStepHash") && !flag(old, "abort") && !flag(new, "abort");
+    let steps = i64::try_from(new.list_at(&["spec", "strategy", "canary", "steps"]).len()).unwrap_or(i64::MAX);
     if let (true, Some(from), Some(to)) = (same_attempt, index(old), index(new))
         && to < from
+        // Somebody took steps away: who stood beyond the last comes back to it.
+        && from <= steps
     {
         broken.push(format!("S36: step {from} became {to}"));
     }
@@ -257,6 +260,13 @@ pub fn scaled(rollout: &Value, old: &Value, new: &Value, now: Timestamp) -> Vec<
         broken.push(format!("S41: {name} went before {deadline}"));
     }
     broken
+}
+
+/// Whether a ReplicaSet has the size of a preview, which a blue-green update leaves on its way to the Rollout's: also when
+/// that is smaller.
+pub fn is_preview(rollout: &Value, set: &Value) -> bool {
+    let preview = rollout.int_at(&["spec", "strategy", "blueGreen", "previewReplicaCount"]);
+    preview.is_some() && preview == set.int_at(&["spec", "replicas"])
 }
 
 /// What kstatus reads must be what the phase says.

@@ -70,6 +70,7 @@ fn quiet(player: &mut Player, waits: i64) -> Vec<String> {
     }
     complaints.extend(player.local.refused.iter().map(|(place, broken)| format!("refused {place}: {broken}")));
     complaints.extend(player.local.checker.broken());
+    complaints.dedup();
     complaints
 }
 

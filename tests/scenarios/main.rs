@@ -2,7 +2,7 @@
 //!
 //! `TIDEGATE_BLESS=1` writes the traces anew, `TIDEGATE_SCENARIOS=a,b` plays only some. Every wait must end in time, every
 //! expectation must hold, no rule may be broken, and at its end a story must be at rest: looked at again, nothing is
-//! written and nothing is said.
+//! written and nothing is said. The same holds for stories that seeds tell; `TIDEGATE_SEEDS=2000` runs so many.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::{
@@ -25,6 +25,7 @@ use tidegate::{
         faults::Fault,
         likeness,
         local::Local,
+        seed,
         story::{Player, Rests, Story},
         trace::Trace,
     },
@@ -205,4 +206,28 @@ fn s56_secrets_are_never_followed() {
     let rollout = tidegate::api::Rollout::default();
     let followed = resource::always().into_iter().chain(observe::needs(&rollout, Timestamp::UNIX_EPOCH));
     assert!(followed.into_iter().all(|resource| !["secrets", "configmaps"].contains(&resource.plural.as_str())));
+}
+
+#[test]
+fn seeds_come_to_rest_and_break_no_rule() {
+    let count = env::var("TIDEGATE_SEEDS").map_or(200, |count| count.parse().unwrap());
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed) as u64;
+                    if seed >= count {
+                        break;
+                    }
+                    let complaints = seed::run(seed).complaints;
+                    let told = complaints.iter().map(|complaint| format!("seed {seed}: {complaint}"));
+                    wrong.lock().unwrap().extend(told);
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    println!("{count} seeds");
+    assert!(wrong.is_empty(), "`tidegate simulate --seed N` shows each:\n{}", wrong.join("\n"));
 }
