@@ -96,6 +96,8 @@ pub mod annotation {
     pub const EXPERIMENT_NAME: &str = "experiment.argoproj.io/name";
     /// The version in that Experiment.
     pub const EXPERIMENT_TEMPLATE: &str = "experiment.argoproj.io/template-name";
+    /// Our own: when the attempt of an update began that an AnalysisRun belongs to.
+    pub const ATTEMPT: &str = "tidegate.dev/attempt";
     /// The AnalysisRun of a Job.
     pub const ANALYSIS_RUN_NAME: &str = "analysisrun.argoproj.io/name";
     /// Its namespace.

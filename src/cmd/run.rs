@@ -35,6 +35,7 @@ use crate::{
         webhook::{self, Hooks, News},
     },
     kubernetes::duration,
+    metric,
     model::git_source::Reference,
 };
 
@@ -265,6 +266,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         instance: arguments.instance_id,
         workers: usize::from(arguments.workers),
         record: arguments.record,
+        measuring: measuring(),
         clock: Clock::Wall,
     };
     let sources = source::Settings {
@@ -362,6 +364,12 @@ async fn stopped() {
         _ = interrupted => {}
         _ = terminated.recv() => {}
     }
+}
+
+/// What the operator says about measuring, in the variables of Argo Rollouts.
+fn measuring() -> metric::Settings {
+    let namespace = std::env::var("ARGO_ROLLOUTS_ANALYSIS_JOB_NAMESPACE").ok().filter(|name| !name.is_empty());
+    metric::Settings { jobs: metric::job::Place { namespace, elsewhere: false } }
 }
 
 #[cfg(test)]

@@ -117,6 +117,19 @@ impl Cache {
             .map(|(_, object)| object)
     }
 
+    /// The objects of a namespace whose names begin like this.
+    pub fn named<'a>(
+        &'a self,
+        resource: &Resource,
+        namespace: &'a str,
+        beginning: &'a str,
+    ) -> impl Iterator<Item = &'a Value> + use<'a> {
+        let start = Place::new(namespace, beginning);
+        let objects = self.kinds.get(resource).map(|kind| kind.objects.range(start..));
+        let is_named = move |place: &Place| place.namespace == namespace && place.name.starts_with(beginning);
+        objects.into_iter().flatten().take_while(move |(place, _)| is_named(place)).map(|(_, object)| object)
+    }
+
     /// The objects of a namespace that nobody controls.
     pub fn orphans<'a>(&'a self, resource: &Resource, namespace: &'a str) -> impl Iterator<Item = &'a Value> + use<'a> {
         self.children(resource, "").filter(move |object| object.str_at(&["metadata", "namespace"]) == Some(namespace))

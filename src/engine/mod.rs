@@ -7,6 +7,7 @@ pub mod cache;
 pub mod fence;
 pub mod key;
 pub mod lease;
+pub mod measure;
 pub mod metrics;
 pub mod observe;
 pub mod queue;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{
     cache::{Cache, Change, place_of},
     key::{ObjectKey, Place, Resource},
+    measure,
     references::References,
 };
 use crate::{
@@ -57,6 +58,14 @@ pub mod resource {
     pub fn cluster_templates() -> Resource {
         Resource::new(GROUP, VERSION, "clusteranalysistemplates")
     }
+    /// AnalysisRuns.
+    pub fn runs() -> Resource {
+        Resource::new(GROUP, VERSION, "analysisruns")
+    }
+    /// Jobs.
+    pub fn jobs() -> Resource {
+        Resource::new("batch", "v1", "jobs")
+    }
     /// Events.
     pub fn events() -> Resource {
         Resource::new("", "v1", "events")
@@ -77,8 +86,8 @@ pub mod resource {
     }
 
     /// What is watched as long as the engine runs.
-    pub fn always() -> [Resource; 3] {
-        [rollouts(), sets(), services()]
+    pub fn always() -> [Resource; 4] {
+        [rollouts(), sets(), services(), runs()]
     }
 }
 
@@ -141,9 +150,21 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<Seen> {
         workload: workload.cloned(),
         pods,
         templates: templates(cache, &rollout).0,
+        runs: runs(cache, &rollout),
         rollout: object,
         written: None,
     })
+}
+
+/// The AnalysisRuns that a Rollout controls, and those that have a name it might give.
+fn runs(cache: &Cache, rollout: &Rollout) -> Vec<Value> {
+    let (resource, metadata) = (resource::runs(), &rollout.metadata);
+    let mut runs: Vec<Value> = cache.children(&resource, &metadata.uid).cloned().collect();
+    let beginning = format!("{}-", metadata.name);
+    let named = cache.named(&resource, &metadata.namespace, &beginning);
+    let others: Vec<Value> = named.filter(|run| !runs.iter().any(|own| own.is(run))).cloned().collect();
+    runs.extend(others);
+    runs
 }
 
 /// The objects that a Rollout names.
@@ -194,6 +215,10 @@ pub fn concerned(
     let mut concerned: Vec<Place> = references.to(&subject).cloned().collect();
     if *resource == resource::sets() {
         concerned.extend(claimants(cache, object).iter().map(|rollout| place_of(rollout)));
+    } else if *resource == resource::runs() {
+        let owner = owner_in(cache, &resource::rollouts(), object);
+        let is_news = measure::is_news(change.before.as_ref(), change.after.as_ref());
+        concerned.extend(owner.filter(|_| is_news).map(place_of));
     } else if *resource == resource::pods() {
         let rollouts = owner_in(cache, &resource::sets(), object).map_or_else(Vec::new, |set| claimants(cache, set));
         let needing = rollouts.iter().filter(|rollout| view::needs_pods(&api::read::<Rollout>(rollout).object, now));

@@ -7,17 +7,19 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::{
-    cache::{Cache, News, place_of, version_of},
+    cache::{Cache, Change, News, place_of, version_of},
     fence::Fence,
     key::{Key, Machine, ObjectKey, Place, Resource},
+    measure,
     observe::{self, resource},
     queue::{Outcome, Queue},
     references::References,
     write::Written,
 };
 use crate::{
-    api::{self, Rollout},
+    api::{self, Rollout, constants::annotation},
     kubernetes::value::Value,
+    metric::job::outcome,
     rollout::{Seen, services},
 };
 
@@ -72,10 +74,13 @@ impl State {
             heard.keys.extend(self.fence.saw_list(resource, version, |place| cache.get(resource, place).is_some()));
             // Everything may look different now.
             heard.keys.extend(self.cache.all(&resource::rollouts()).map(|rollout| subject(&place_of(rollout))));
+            let open = self.cache.all(&resource::runs()).filter(|run| !measure::is_over(run));
+            heard.keys.extend(open.map(|run| measure::subject(&place_of(run))));
         }
         heard.removed =
             changes.iter().filter(|change| change.after.is_none()).map(|change| change.place.clone()).collect();
         for change in changes {
+            heard.keys.extend(self.measured(resource, &change));
             if *resource != resource::rollouts() {
                 if *resource == resource::services() && change.after.as_ref().is_some_and(services::is_led) {
                     heard.keys.push(Key { machine: Machine::Service, place: change.place.clone() });
@@ -103,6 +108,26 @@ impl State {
             }
         }
         heard
+    }
+
+    /// The AnalysisRun that a change is about: it changed itself, or one of its Jobs is over.
+    fn measured(&mut self, resource: &Resource, change: &Change) -> Option<Key> {
+        if *resource == resource::runs() {
+            let key = measure::subject(&change.place);
+            if change.after.is_none() {
+                self.queue.forget(&key);
+                self.fence.forget(&key);
+            }
+            return change.after.as_ref().map(|_| key);
+        }
+        if *resource != resource::jobs() {
+            return None;
+        }
+        let job = change.after.as_ref().or(change.before.as_ref())?;
+        let is_over = change.after.as_ref().is_none_or(|job| outcome(job).is_some());
+        let note = |key: &str| job.str_at(&["metadata", "annotations", key]);
+        let place = Place::new(note(annotation::ANALYSIS_RUN_NAMESPACE)?, note(annotation::ANALYSIS_RUN_NAME)?);
+        is_over.then(|| measure::subject(&place))
     }
 
     /// Nobody watches this resource any more: nothing is known of it, and nobody waits to see it. Queue who did.

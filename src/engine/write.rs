@@ -66,6 +66,7 @@ impl Write {
                     Subject::Set => at(resource::sets(), name),
                     Subject::Service => at(resource::services(), name),
                     Subject::Pod => at(resource::pods(), name),
+                    Subject::Run => at(resource::runs(), name),
                     Subject::Workload => {
                         let kind = view.rollout.spec.workload_ref.as_ref().map(|workload| workload.kind.as_str());
                         at(resource::workload(kind.unwrap_or_default()), name)
@@ -87,6 +88,16 @@ impl Write {
                 let body = value!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"});
                 let verb = Verb::Delete(uid.clone(), version);
                 Write { object: at(resource::sets(), name), subresource: "", verb, body }
+            }
+            Action::CreateRun { run } => {
+                Write { object: at(resource::runs(), ""), subresource: "", verb: Verb::Create, body: run.clone() }
+            }
+            Action::DeleteRun { name, uid } => {
+                let run = view.runs.iter().find(|run| run.name == *name);
+                let version = run.map_or(0, |run| version_of(&run.object));
+                let body = value!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"});
+                let verb = Verb::Delete(uid.clone(), version);
+                Write { object: at(resource::runs(), name), subresource: "", verb, body }
             }
             Action::Evict { pod } => {
                 let body = value!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}});

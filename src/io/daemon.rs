@@ -33,13 +33,16 @@ use crate::{
     engine::{
         cache::News,
         key::{Key, Machine, ObjectKey, Place, Resource},
+        measure,
         metrics::{Ending, Gauges, Metrics},
         observe::{self, resource},
         queue::Outcome,
         state::State,
         write::Written,
     },
+    io,
     kubernetes::value::{Text, Value},
+    metric,
     rollout::{Event, Seen, Verdict, View, check, decide, diff, services},
 };
 
@@ -54,13 +57,22 @@ pub struct Settings {
     pub workers: usize,
     /// Where each decision is written to, as a file that can be replayed.
     pub record: Option<PathBuf>,
+    /// What the operator says about measuring.
+    pub measuring: metric::Settings,
     /// What time it is.
     pub clock: Clock,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { namespace: None, instance: None, workers: 16, record: None, clock: Clock::Wall }
+        Settings {
+            namespace: None,
+            instance: None,
+            workers: 16,
+            record: None,
+            measuring: metric::Settings::default(),
+            clock: Clock::Wall,
+        }
     }
 }
 
@@ -208,7 +220,8 @@ impl Daemon {
             return;
         }
         let selector = match &self.settings.instance {
-            _ if resource != resource::rollouts() => String::new(),
+            _ if resource == resource::jobs() => label::ANALYSIS_RUN_UID.to_owned(),
+            _ if ![resource::rollouts(), resource::runs()].contains(&resource) => String::new(),
             Some(instance) => format!("{}={instance}", label::INSTANCE_ID),
             None => format!("!{}", label::INSTANCE_ID),
         };
@@ -224,6 +237,7 @@ impl Daemon {
         let rollouts = self.state.cache.all(&resource::rollouts()).map(|rollout| api::read::<Rollout>(rollout).object);
         let mut needed: HashSet<Resource> =
             rollouts.flat_map(|rollout| observe::needs(&rollout, now)).chain(resource::always()).collect();
+        needed.extend(self.state.cache.all(&resource::runs()).filter_map(measure::needs));
         // Any template may name one of the cluster's.
         if needed.contains(&resource::templates()) {
             needed.insert(resource::cluster_templates());
@@ -274,9 +288,16 @@ impl Daemon {
             let metrics = self.api.metrics();
             let fenced = |key: &Key| metrics.with(|metrics| metrics.fenced(key.machine));
             let Some(key) = self.state.next(now, fenced) else { return };
-            if key.machine == Machine::Service {
-                self.start_release(key, now);
-                continue;
+            match key.machine {
+                Machine::Service => {
+                    self.start_release(key, now);
+                    continue;
+                }
+                Machine::Analysis => {
+                    self.start_analysis(key, now);
+                    continue;
+                }
+                Machine::Rollout | Machine::Experiment | Machine::Sync => {}
             }
             let Some(seen) = self.see(&key.place, now) else {
                 self.state.queue.done(&key, Outcome::Settled(None), now);
@@ -299,6 +320,34 @@ impl Daemon {
             }
             let mut written = Vec::new();
             let outcome = pass(&api, &key, &seen, record.as_deref(), &mut written).await;
+            Done { written, outcome, took: begun.elapsed() }
+        });
+        self.under_way.insert(handle.id(), subject);
+    }
+
+    /// Begins a pass over an AnalysisRun, unless it is on its way out or something is not known yet.
+    fn start_analysis(&mut self, key: Key, now: Timestamp) {
+        let run = self.state.cache.get(&resource::runs(), &key.place).cloned();
+        let is_leaving = |run: &Value| run.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
+        let Some(run) = run.filter(|run| !is_leaving(run)) else {
+            return self.state.queue.done(&key, Outcome::Settled(None), now);
+        };
+        if let Some(needed) = measure::needs(&run) {
+            self.watch(needed.clone());
+            if !self.state.cache.is_listed(&needed) {
+                return self.state.queue.done(&key, Outcome::Settled(None), now);
+            }
+        }
+        let jobs = measure::jobs(&self.state.cache, &run);
+        let seen = io::measure::Seen { now, run, jobs, settings: self.settings.measuring.clone() };
+        let (api, subject) = (self.api.clone(), key.clone());
+        let handle = self.passes.spawn(async move {
+            let begun = Instant::now();
+            let mut written = Vec::new();
+            let outcome = match io::measure::pass(&api, &seen, &mut written).await {
+                Ok(wake) => Outcome::Settled(wake),
+                Err(error) => failed(&key, &error, now),
+            };
             Done { written, outcome, took: begun.elapsed() }
         });
         self.under_way.insert(handle.id(), subject);

@@ -10,6 +10,7 @@ pub mod git;
 pub mod http;
 pub mod kinds;
 pub mod lease;
+pub mod measure;
 pub mod metrics;
 pub mod pass;
 pub mod serve;

@@ -17,7 +17,7 @@ use crate::{
         write::{Verb, Write},
     },
     kubernetes::{clock::rfc3339, names, value::Value},
-    rollout::{Action, Event, Verdict, View, not_created, services},
+    rollout::{Action, Event, Verdict, View, refused, services},
     value,
 };
 
@@ -36,7 +36,7 @@ pub async fn carry_out(
         let write = Write::of(view, action);
         let done = match send(api, &write).await {
             Err(error) if error.code().is_some_and(|code| write.is_impossible(code)) => {
-                tell_impossible(api, view, &error, written).await?;
+                tell_impossible(api, view, action, &error, written).await?;
                 return Err(error);
             }
             done => done?,
@@ -53,9 +53,15 @@ pub async fn carry_out(
     Ok(())
 }
 
-/// Says in status, and as an event, that the server does not take the new ReplicaSet.
-async fn tell_impossible(api: &Api, view: &View, error: &Error, written: &mut Vec<Written>) -> Result<(), Error> {
-    let verdict = not_created(view, error.words());
+/// Says in status, and as an event, that the server does not take what is new.
+async fn tell_impossible(
+    api: &Api,
+    view: &View,
+    action: &Action,
+    error: &Error,
+    written: &mut Vec<Written>,
+) -> Result<(), Error> {
+    let verdict = refused(view, action, error.words());
     if let Some(write) = Write::status(view, &verdict, None) {
         written.extend(send(api, &write).await?);
     }
@@ -65,7 +71,8 @@ async fn tell_impossible(api: &Api, view: &View, error: &Error, written: &mut Ve
     Ok(())
 }
 
-async fn send(api: &Api, write: &Write) -> Result<Option<Written>, Error> {
+/// Sends a write; answers what is to be seen before the next decision.
+pub async fn send(api: &Api, write: &Write) -> Result<Option<Written>, Error> {
     let ObjectKey { resource, place } = &write.object;
     let answer = match &write.verb {
         Verb::Create => api.create(resource, &place.namespace, &write.body).await,
@@ -111,6 +118,15 @@ pub async fn release(api: &Api, service: &Value, written: &mut Vec<Written>) -> 
 /// Announces something about a Rollout as an event. Events are for people: one that cannot be written is only logged.
 pub async fn announce(api: &Api, rollout: &Value, event: &Event, now: Timestamp, number: usize) {
     let text = |key: &str| rollout.str_at(&["metadata", key]).unwrap_or_default();
+    let r#type = if event.warning { "Warning" } else { "Normal" };
+    let place = Place::new(text("namespace"), text("name"));
+    api.metrics().with(|metrics| metrics.announced(place, r#type, event.reason));
+    announce_about(api, constants::kind::ROLLOUT, rollout, event, now, number).await;
+}
+
+/// Announces something about an object of this kind of ours.
+pub async fn announce_about(api: &Api, kind: &str, object: &Value, event: &Event, now: Timestamp, number: usize) {
+    let text = |key: &str| object.str_at(&["metadata", key]).unwrap_or_default();
     let (name, namespace, time) = (text("name"), text("namespace"), rfc3339(now));
     let body = value!({
         "apiVersion": "v1",
@@ -118,7 +134,7 @@ pub async fn announce(api: &Api, rollout: &Value, event: &Event, now: Timestamp,
         "metadata": {"name": format!("{name}.{:x}.{number}", now.as_nanosecond()), "namespace": namespace},
         "involvedObject": {
             "apiVersion": constants::API_VERSION,
-            "kind": constants::kind::ROLLOUT,
+            "kind": kind,
             "name": name,
             "namespace": namespace,
             "uid": text("uid"),
@@ -133,8 +149,6 @@ pub async fn announce(api: &Api, rollout: &Value, event: &Event, now: Timestamp,
         "lastTimestamp": time.as_str(),
         "count": 1,
     });
-    let r#type = if event.warning { "Warning" } else { "Normal" };
-    api.metrics().with(|metrics| metrics.announced(Place::new(namespace, name), r#type, event.reason));
     if let Err(error) = api.create(&resource::events(), namespace, &body).await {
         tracing::warn!(%error, reason = event.reason, "an event was not written");
     }

@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use super::{
     pass::{Pass, end},
     replicas,
+    runs::Slot,
     target::Verdict,
 };
 use crate::{
@@ -25,6 +26,9 @@ impl<'v> Pass<'v> {
         self.blue_green_sets();
         self.blue_green_pause();
         self.active_service();
+        if let Err(problem) = self.analysis_runs() {
+            return self.invalid(&problem);
+        }
         self.sync_metadata();
         self.blue_green_status()
     }
@@ -47,8 +51,8 @@ impl<'v> Pass<'v> {
         if self.is_fast_tracked(active) || status.blue_green.scale_up_preview_check_point || !needs_pause {
             return self.resume(&PauseReason::BlueGreen);
         }
-        if strategy.pre_promotion_analysis.is_some() {
-            return self.because("waits: an analysis before the switch is not part of this version yet");
+        if !self.is_pre_promotion_done() {
+            return self.because("waits for the analysis before the switch");
         }
         match view.memory.hold.since(&PauseReason::BlueGreen) {
             Some(_) if self.is_blue_green_pause_over() => self.resume(&PauseReason::BlueGreen),
@@ -139,7 +143,7 @@ impl<'v> Pass<'v> {
         if let Some(why) = self.fast_rollback() {
             return Some(why);
         }
-        let waits = self.is_aborted() || strategy.post_promotion_analysis.is_some();
+        let waits = self.is_aborted() || strategy.post_promotion_analysis.is_some() && !self.went_well(Slot::Post);
         (!waits).then_some("Completed blue-green update")
     }
 
@@ -149,8 +153,7 @@ impl<'v> Pass<'v> {
         if self.view.rollout.status.blue_green.scale_up_preview_check_point {
             return true;
         }
-        let has_analysis = self.strategy().is_some_and(|strategy| strategy.pre_promotion_analysis.is_some());
-        !has_analysis
+        self.is_pre_promotion_done()
             && self.is_blue_green_pause_over()
             && self.view.new_set().is_some_and(|new| new.info.available == preview)
     }

@@ -8,6 +8,7 @@ use super::{
     pass::{Pass, end},
     replicas::{self, Sets},
     restart::Restart,
+    runs::Slot,
     sets::Scaled,
     step::{self, Position},
     target::Verdict,
@@ -37,6 +38,13 @@ impl<'v> Pass<'v> {
         self.canary_services();
         if self.traffic().is_break() {
             return self.close(None);
+        }
+        if let Err(problem) = self.analysis_runs() {
+            return self.invalid(&problem);
+        }
+        if self.has_begun_pause() {
+            self.because("an analysis was inconclusive: a person decides");
+            return self.canary_status();
         }
         if self.canary_sets() == Scaled::No {
             self.pause_step();
@@ -174,6 +182,8 @@ impl<'v> Pass<'v> {
         } else if step.set_weight.is_some() {
             let verified = self.next.canary.weights.as_ref().and_then(|weights| weights.verified);
             self.is_at_size() && verified != Some(false)
+        } else if step.analysis.is_some() {
+            self.went_well(Slot::Step)
         } else if step.set_header_route.is_some() || step.set_mirror_route.is_some() {
             true
         } else {

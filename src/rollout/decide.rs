@@ -4,6 +4,7 @@
 //! scales, or moves on. The order is that of Argo Rollouts, because people and tools watch the states in between.
 
 use super::{
+    diff::Action,
     pass::Pass,
     rest::is_at_rest,
     target::Verdict,
@@ -122,8 +123,24 @@ pub fn deliberate(view: &View) -> Verdict {
     }
 }
 
+/// What follows when the server does not take what an action wants to create: that is said, and nothing else changes.
+pub fn refused(view: &View, action: &Action, why: &str) -> Verdict {
+    match action {
+        Action::CreateRun { run } => {
+            let name = run.str_at(&["metadata", "name"]).unwrap_or_default();
+            Pass::new(view).invalid(&format!("AnalysisRun '{name}' cannot be created: {why}"))
+        }
+        Action::CreateSet { .. }
+        | Action::Patch { .. }
+        | Action::DeleteSet { .. }
+        | Action::DeleteRun { .. }
+        | Action::Route { .. }
+        | Action::Evict { .. } => not_created(view, why),
+    }
+}
+
 /// What follows when the server does not take the ReplicaSet of a new template: that is said, and nothing else changes.
-pub fn not_created(view: &View, why: &str) -> Verdict {
+fn not_created(view: &View, why: &str) -> Verdict {
     let mut pass = Pass::new(view);
     let name = crate::model::names::replica_set(&view.rollout.metadata.name, &view.hash);
     let told = message::replica_set_create_error(&name, why);
@@ -141,7 +158,7 @@ pub fn not_created(view: &View, why: &str) -> Verdict {
 
 impl Pass<'_> {
     /// Keeps serving, changes nothing, names every problem.
-    fn invalid(mut self, problem: &str) -> Verdict {
+    pub(super) fn invalid(mut self, problem: &str) -> Verdict {
         let rollout = &self.view.rollout;
         let text = message::invalid_spec(&rollout.metadata.name, problem);
         let mut status = rollout.status.clone();

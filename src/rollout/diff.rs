@@ -53,6 +53,18 @@ pub enum Action {
         /// Its identity: another one of that name is left alone.
         uid: Text,
     },
+    /// Creates an AnalysisRun.
+    CreateRun {
+        /// The whole of it.
+        run: Value,
+    },
+    /// Deletes an AnalysisRun.
+    DeleteRun {
+        /// Its name.
+        name: Text,
+        /// Its identity: another one of that name is left alone.
+        uid: Text,
+    },
     /// Evicts a pod; a disruption budget may say no.
     Evict {
         /// Its name.
@@ -84,6 +96,8 @@ pub enum Subject {
     Pod,
     /// The workload it refers to.
     Workload,
+    /// An AnalysisRun.
+    Run,
 }
 
 /// The writes that turn what was seen into what is wanted; none when nothing differs.
@@ -107,6 +121,11 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
         }
     }
     actions.extend(target.routes.changed().iter().filter_map(|id| route(view, id, target.routes.get(id)?)));
+    let begun = target.runs.iter().filter(|(name, _)| !seen.runs.contains_key(*name));
+    actions.extend(begun.map(|(_, run)| Action::CreateRun { run: run.clone() }));
+    for (name, before) in &seen.runs {
+        actions.extend(target.runs.get(name).and_then(|after| change(Subject::Run, name, before, after)));
+    }
     let order = view.stable_set().into_iter().chain(view.new_set().filter(|_| view.new != view.stable));
     let order: Vec<&Text> = order.chain(view.others()).map(|set| &set.info.name).collect();
     let rest = seen.sets.keys().filter(|name| !order.contains(name));
@@ -126,6 +145,8 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
     actions.extend(target.evictions.iter().map(|pod| Action::Evict { pod: pod.clone() }));
     let deleted = seen.sets.iter().filter(|(name, _)| !target.sets.contains_key(*name));
     actions.extend(deleted.map(|(name, set)| Action::DeleteSet { name: name.clone(), uid: uid(set) }));
+    let forgotten = seen.runs.iter().filter(|(name, _)| !target.runs.contains_key(*name));
+    actions.extend(forgotten.map(|(name, run)| Action::DeleteRun { name: name.clone(), uid: uid(run) }));
     actions
 }
 

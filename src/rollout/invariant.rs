@@ -179,7 +179,19 @@ fn ownership(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
                 }
                 continue;
             }
-            Action::CreateSet { .. } | Action::Patch { .. } | Action::Route { .. } => continue,
+            Action::Patch { object: Subject::Run, name, .. } | Action::DeleteRun { name, .. } => {
+                if !view
+                    .runs
+                    .iter()
+                    .any(|run| run.name == *name && object::controller(&run.object).as_deref() == Some(uid))
+                {
+                    broken.push(Broken::NotOurs(name.to_string()));
+                }
+                continue;
+            }
+            Action::CreateSet { .. } | Action::CreateRun { .. } | Action::Patch { .. } | Action::Route { .. } => {
+                continue;
+            }
         };
         let set = seen.iter().find(|set| set.str_at(&["metadata", "name"]) == Some(name.as_str()));
         let owner = set.and_then(|set| object::controller(set));
@@ -286,6 +298,7 @@ fn own_fields(object: Subject) -> &'static [&'static str] {
         Subject::Service => &["metadata.annotations", "spec.selector.rollouts-pod-template-hash"],
         Subject::Pod => &["metadata.labels", "metadata.annotations"],
         Subject::Workload => &["spec.replicas"],
+        Subject::Run => &["spec.terminate"],
     }
 }
 

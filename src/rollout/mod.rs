@@ -29,6 +29,7 @@ mod pass;
 pub mod replicas;
 pub mod rest;
 pub mod restart;
+pub mod runs;
 pub mod services;
 mod sets;
 mod status;
@@ -40,7 +41,7 @@ pub mod view;
 pub mod wait;
 pub mod workload;
 
-pub use decide::{Situation, decide, deliberate, not_created};
+pub use decide::{Situation, decide, deliberate, refused};
 pub use diff::{Action, diff};
 pub use invariant::{Broken, check};
 pub use target::{Event, Target, Verdict};

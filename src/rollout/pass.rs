@@ -7,11 +7,12 @@ use std::mem;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
+    runs::Currents,
     target::{Event, Target, Verdict},
     view::View,
 };
 use crate::{
-    api::{BlueGreenStatus, CanaryStatus, RolloutStatus},
+    api::{CanaryStatus, RolloutStatus},
     model::memory::{Abort, Hold, Memory, PauseReason, Promotion},
 };
 
@@ -25,6 +26,8 @@ pub(super) struct Pass<'v> {
     pub memory: Memory,
     has_begun_pause: bool,
     why_aborted: Option<String>,
+    /// The AnalysisRuns that are current, as this pass leaves them.
+    pub currents: Currents,
     /// The wanted world.
     pub target: Target,
     events: Vec<Event>,
@@ -42,15 +45,8 @@ impl<'v> Pass<'v> {
             duration: old.duration.clone(),
             canary: CanaryStatus {
                 weights: old.canary.weights.clone(),
-                current_step_analysis_run_status: old.canary.current_step_analysis_run_status.clone(),
-                current_background_analysis_run_status: old.canary.current_background_analysis_run_status.clone(),
                 current_experiment: old.canary.current_experiment.clone(),
                 ..CanaryStatus::default()
-            },
-            blue_green: BlueGreenStatus {
-                pre_promotion_analysis_run_status: old.blue_green.pre_promotion_analysis_run_status.clone(),
-                post_promotion_analysis_run_status: old.blue_green.post_promotion_analysis_run_status.clone(),
-                ..BlueGreenStatus::default()
             },
             ..RolloutStatus::default()
         };
@@ -60,6 +56,7 @@ impl<'v> Pass<'v> {
             memory: view.memory.clone(),
             has_begun_pause: false,
             why_aborted: None,
+            currents: Currents::new(),
             target: Target::of(view),
             events: Vec::new(),
             reasons: Vec::new(),

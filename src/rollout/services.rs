@@ -204,8 +204,8 @@ impl Pass<'_> {
             return self.because(format!("the active service waits until all of {} is available", new.info.name));
         }
         let status = &view.rollout.status;
-        let may_switch = self.is_fast_tracked(active)
-            || self.is_blue_green_pause_over() && strategy.pre_promotion_analysis.is_none();
+        let may_switch =
+            self.is_fast_tracked(active) || self.is_blue_green_pause_over() && self.is_pre_promotion_done();
         let hash = if view.memory.abort.is_on() {
             Text::from(status.stable_rs.as_str())
         } else if may_switch {

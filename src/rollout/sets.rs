@@ -8,9 +8,11 @@ use jiff::Timestamp;
 use super::{
     pass::Pass,
     replicas::{self, Sets},
+    runs::Slot,
     view::{self, Set},
 };
 use crate::{
+    analysis::Phase,
     api::{
         PodTemplateMetadata,
         constants::{annotation, message, reason},
@@ -21,7 +23,7 @@ use crate::{
         value::{Text, Value},
     },
     model::{
-        ephemeral, health,
+        ephemeral,
         limits::{self, AbortDelay},
         memory::PauseReason,
         refers,
@@ -218,9 +220,11 @@ impl Pass<'_> {
         if view.memory.hold.since(&PauseReason::InconclusiveAnalysis).is_some() {
             return;
         }
+        let after = view.run(Slot::Post);
         if strategy.post_promotion_analysis.is_some()
             && strategy.scale_down_delay_seconds.is_none()
-            && !health::is_fully_promoted(&view.rollout.status)
+            && !self.skips(Slot::Post, after.is_some())
+            && after.is_none_or(|run| run.phase != Phase::Successful)
         {
             return self.because("old pods stay until the analysis after the switch has succeeded");
         }

@@ -67,6 +67,8 @@ pub struct Target {
     pub workload: Option<Value>,
     /// The objects of its routers.
     pub routes: Routes,
+    /// Its AnalysisRuns by name; one that is missing here goes.
+    pub runs: BTreeMap<Text, Value>,
     /// Pods to be evicted, in this order.
     pub evictions: Vec<Text>,
 }
@@ -86,6 +88,7 @@ impl Target {
             pods: view.pods.iter().map(named).collect(),
             workload: view.workload.as_ref().map(|workload| workload.object.clone()),
             routes: view.routes.clone(),
+            runs: view.runs.iter().map(|run| (run.name.clone(), run.object.clone())).collect(),
             evictions: Vec::new(),
         }
     }

@@ -1,10 +1,10 @@
 //! The analysis templates that a Rollout names, and those that these name.
 //!
-//! A Rollout that names one that does not exist waits, with the words of Argo Rollouts, until it does. Never measures
-//! anything.
+//! A Rollout that names one that does not exist waits, with the words of Argo Rollouts, until it does. Never puts them
+//! together, and never measures anything.
 
 use crate::{
-    api::{self, AnalysisRunArgument, AnalysisTemplate, AnalysisTemplateRef, Rollout},
+    api::{self, AnalysisRunArgument, AnalysisTemplate, AnalysisTemplateRef, AnalysisTemplateSpec, Rollout},
     kubernetes::{status::FieldError, value::Value},
     model::{
         problem::Words,
@@ -87,14 +87,23 @@ pub fn reach(rollout: &Rollout, find: impl Fn(Scope, &str) -> Option<Value>) -> 
 pub(super) fn gather(rollout: &Rollout, known: &[Value]) -> Result<Vec<Templates>, String> {
     let mut gathered = Vec::new();
     for (role, references, arguments) in analyses(rollout) {
-        let mut met = Vec::new();
-        follow(&role.field(), references, known, &mut met)?;
-        // Those of the namespace first; a stable sort keeps the order in which they were met.
-        met.sort_by_key(|(scope, _, _)| *scope == Scope::Cluster);
-        let templates = met.into_iter().map(|(_, name, template)| (name, template.spec)).collect();
+        let templates = follow_all(&role.field(), references, known)?;
         gathered.push(Templates { role, templates, arguments: arguments.to_vec() });
     }
     Ok(gathered)
+}
+
+/// The templates that an analysis names, directly or through others: those of the namespace first, then the cluster's.
+pub(super) fn follow_all(
+    field: &str,
+    references: &[AnalysisTemplateRef],
+    known: &[Value],
+) -> Result<Vec<(String, AnalysisTemplateSpec)>, String> {
+    let mut met = Vec::new();
+    follow(field, references, known, &mut met)?;
+    // A stable sort keeps the order in which they were met.
+    met.sort_by_key(|(scope, _, _)| *scope == Scope::Cluster);
+    Ok(met.into_iter().map(|(_, name, template)| (name, template.spec)).collect())
 }
 
 /// Follows references to templates and from there on; each template counts once.

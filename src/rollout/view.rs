@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     malformed::{self, Reading},
+    runs::{self, Run},
     workload::{self, Resolved},
 };
 use crate::{
@@ -61,6 +62,8 @@ pub struct Seen {
     /// When this engine last wrote the Rollout, if it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written: Option<Timestamp>,
+    /// The AnalysisRuns that it controls, and those that have a name it might give.
+    pub runs: Vec<Value>,
 }
 
 /// What was seen, and what it means.
@@ -108,6 +111,12 @@ pub struct View {
     pub routes: Routes,
     /// What the load balancer says about the weights in status.
     pub verification: Verification,
+    /// The analysis templates that were seen.
+    pub templates: Vec<Value>,
+    /// Its AnalysisRuns.
+    pub runs: Vec<Run>,
+    /// The names of AnalysisRuns that are not its own.
+    pub other_runs: Vec<Text>,
 }
 
 /// The condition of a ReplicaSet whose pods cannot be made.
@@ -200,6 +209,7 @@ impl View {
                 reading = None;
             }
         }
+        let (runs, other_runs) = runs::claim(&seen.runs, &rollout.metadata.uid);
         View {
             now: seen.now,
             written: seen.written,
@@ -219,6 +229,9 @@ impl View {
             pods: seen.pods.clone(),
             routes,
             verification: seen.verification,
+            templates: seen.templates.clone(),
+            runs,
+            other_runs,
             rollout,
             hash,
             step_hash,

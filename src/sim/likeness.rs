@@ -12,7 +12,8 @@ use crate::{
 /// The likeness of everything that Rollouts are about: one line for each object.
 pub fn of(store: &Store) -> Vec<String> {
     let mut lines = Vec::new();
-    let kinds = [(GROUP, "rollouts"), ("apps", "replicasets"), ("apps", "deployments"), ("", "services")];
+    let own = [(GROUP, "rollouts"), (GROUP, "analysisruns")];
+    let kinds = own.into_iter().chain([("apps", "replicasets"), ("apps", "deployments"), ("", "services")]);
     for (group, plural) in kinds {
         for object in store.list(group, plural, NAMESPACE) {
             let generation = object.value.int_at(&["metadata", "generation"]).unwrap_or_default();
@@ -27,7 +28,9 @@ pub fn of(store: &Store) -> Vec<String> {
 }
 
 /// What is not told: it differs between runs that came to the same.
-const ACCIDENTAL: [&str; 12] = [
+const ACCIDENTAL: [&str; 13] = [
+    // It holds a uid.
+    "job-name",
     "uid",
     "resourceVersion",
     "creationTimestamp",
@@ -58,8 +61,15 @@ fn plain(value: &Value, key: &str) -> Value {
             Value::list(items)
         }
         Value::Str(text) if is_moment(text) => Value::from("<time>"),
+        Value::Str(text) if text.contains("Pod ") => Value::from(without_pod(text)),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => value.clone(),
     }
+}
+
+/// A message about a pod without its name, the end of which is chance.
+fn without_pod(text: &str) -> String {
+    let Some((before, after)) = text.split_once("Pod ") else { return text.to_owned() };
+    format!("{before}Pod <name>{}", after.split_once(',').map_or("", |(_, rest)| rest))
 }
 
 fn is_moment(text: &str) -> bool {

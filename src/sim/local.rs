@@ -38,7 +38,7 @@ use crate::{
         value::{Text, Value},
     },
     rollout::{
-        Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, not_created, rest::is_at_rest, services,
+        Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, refused, rest::is_at_rest, services,
     },
     route,
 };
@@ -52,9 +52,9 @@ const BUSY: u32 = 4000;
 /// A cluster, the world around it, and the engine.
 #[derive(Debug, Clone)]
 pub struct Local {
-    store: Store,
+    pub(super) store: Store,
     world: World,
-    state: State,
+    pub(super) state: State,
     streams: Streams,
     /// The last version whose change the watches took in.
     cursor: u64,
@@ -72,6 +72,8 @@ pub struct Local {
     pub latency: SignedDuration,
     /// What was announced, oldest first.
     pub events: Vec<(Place, Event)>,
+    /// What was announced about AnalysisRuns, oldest first.
+    pub told: Vec<(Place, Event)>,
     /// What was refused, because it would have broken a rule.
     pub refused: Vec<(Place, Broken)>,
 }
@@ -86,7 +88,7 @@ enum Engine {
 }
 
 /// Why a pass did not end.
-enum Stop {
+pub(super) enum Stop {
     /// A write failed: try again, not before this moment if one is given.
     Failed(Option<Timestamp>),
     /// The server does not take the new ReplicaSet, for this reason.
@@ -112,6 +114,7 @@ impl Local {
             checker: Checker::default(),
             latency: SignedDuration::ZERO,
             events: Vec::new(),
+            told: Vec::new(),
             refused: Vec::new(),
         };
         local.start();
@@ -192,7 +195,8 @@ impl Local {
                 match key.machine {
                     Machine::Service => self.release(&key),
                     Machine::Rollout => self.pass(&key),
-                    Machine::Analysis | Machine::Experiment | Machine::Sync => {
+                    Machine::Analysis => self.analyse(&key),
+                    Machine::Experiment | Machine::Sync => {
                         self.state.queue.done(&key, queue::Outcome::Settled(None), now);
                     }
                 }
@@ -312,6 +316,20 @@ impl Local {
         self.state.finish(key, written, outcome, now, |resource| watched().contains(resource));
     }
 
+    /// One pass over an AnalysisRun.
+    fn analyse(&mut self, key: &Key) {
+        let now = self.store.now();
+        let mut written = Vec::new();
+        let outcome = match self.measure(key, &mut written) {
+            Ok(wake) => queue::Outcome::Settled(wake),
+            Err(Stop::Failed(after)) => queue::Outcome::Failed(after),
+            Err(Stop::Impossible(_)) => queue::Outcome::Failed(None),
+            Err(Stop::Died) => return,
+        };
+        self.checker.acknowledged(&written);
+        self.state.finish(key, written, outcome, now, |resource| watched().contains(resource));
+    }
+
     /// Gives a Service back to its owner, if no Rollout leads it any more.
     fn release(&mut self, key: &Key) {
         let rollouts = self.state.cache.list(&resource::rollouts(), &key.place.namespace);
@@ -362,7 +380,7 @@ impl Local {
             match self.send(&Write::of(&view, action)) {
                 Ok(done) => written.extend(done),
                 Err(Stop::Impossible(why)) => {
-                    let verdict = not_created(&view, &why);
+                    let verdict = refused(&view, action, &why);
                     if let Some(write) = Write::status(&view, &verdict, None) {
                         written.extend(self.send(&write)?);
                     }
@@ -382,7 +400,7 @@ impl Local {
     }
 
     /// Sends a write of the engine, as far as nothing goes wrong.
-    fn send(&mut self, write: &Write) -> Result<Option<Written>, Stop> {
+    pub(super) fn send(&mut self, write: &Write) -> Result<Option<Written>, Stop> {
         let now = self.store.now();
         let fault = self.faults.of_write(self.writes);
         self.writes += 1;
@@ -458,12 +476,12 @@ fn furnished(start: Timestamp, seed: u64) -> Store {
 }
 
 /// What the engine follows.
-fn watched() -> [Resource; 9] {
-    let [rollouts, sets, services] = resource::always();
+fn watched() -> [Resource; 11] {
+    let [rollouts, sets, services, runs] = resource::always();
     let [pods, deployments, pod_templates] = [resource::pods(), resource::deployments(), resource::pod_templates()];
     let [own, clusters] = [resource::templates(), resource::cluster_templates()];
-    let ingresses = resource::route(route::Kind::Ingress);
-    [rollouts, sets, services, pods, deployments, pod_templates, own, clusters, ingresses]
+    let [ingresses, jobs] = [resource::route(route::Kind::Ingress), resource::jobs()];
+    [rollouts, sets, services, pods, deployments, pod_templates, own, clusters, ingresses, runs, jobs]
 }
 
 /// The watched resource of a kind.

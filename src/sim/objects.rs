@@ -15,7 +15,10 @@ pub const REVISION: &str = "rollout.argoproj.io/revision";
 pub fn kind_of(kind: &str) -> Option<Resource> {
     Some(match kind {
         "Rollout" => resource::rollouts(),
-        "AnalysisTemplate" => Resource::new("argoproj.io", "v1alpha1", "analysistemplates"),
+        "AnalysisTemplate" => resource::templates(),
+        "AnalysisRun" => resource::runs(),
+        "Job" => resource::jobs(),
+        "Secret" => Resource::new("", "v1", "secrets"),
         "ReplicaSet" => resource::sets(),
         "Deployment" => resource::deployments(),
         "Service" => resource::services(),
@@ -30,7 +33,8 @@ pub fn kind_of(kind: &str) -> Option<Resource> {
     })
 }
 
-/// The short forms of objects (`rollout`, `deployment`, `service`, `budget`); a manifest is left as it is.
+/// The short forms of objects (`rollout`, `deployment`, `service`, `budget`, `analysis`, `analysisrun`); a manifest
+/// is left as it is.
 pub fn expand(entry: &Value) -> Value {
     if entry.get("kind").is_some() {
         return entry.clone();
@@ -53,6 +57,8 @@ pub fn expand(entry: &Value) -> Value {
         "ingress" => ingress(&given, metadata),
         "budget" => value!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": {
             "minAvailable": or(&given, "minAvailable", 1), "selector": {"matchLabels": {"app": app}}}}),
+        "analysis" => measured("AnalysisTemplate", &given, metadata),
+        "analysisrun" => measured("AnalysisRun", &given, metadata),
         _ => Value::Null,
     }
 }
@@ -76,6 +82,25 @@ fn ingress(given: &Value, mut metadata: Value) -> Value {
         metadata.set_at(&["annotations", key], text.clone());
     }
     value!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec})
+}
+
+/// A template or a run; `job: ["exit 1"]` in a metric is a Job that runs this in a shell.
+fn measured(kind: &str, given: &Value, metadata: Value) -> Value {
+    let mut spec = given.clone();
+    spec.remove_at(&["name"]);
+    spec.remove_at(&["metadata"]);
+    let mut metrics = spec.list_at(&["metrics"]).to_vec();
+    for metric in &mut metrics {
+        if let Some(script) = metric.remove_at(&["job"]) {
+            let container = value!({"name": "c", "image": "busybox", "command": ["sh", "-c"], "args": script});
+            let pod = value!({"restartPolicy": "Never", "containers": [container]});
+            metric.set_at(&["provider", "job", "spec"], value!({"backoffLimit": 0, "template": {"spec": pod}}));
+        }
+    }
+    if spec.get("metrics").is_some() {
+        spec.set_at(&["metrics"], metrics);
+    }
+    value!({"apiVersion": "argoproj.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})
 }
 
 fn or(given: &Value, key: &str, otherwise: impl Into<Value>) -> Value {

@@ -108,7 +108,7 @@ pub enum Rests {
 }
 
 /// What is looked at.
-const LOOKED_AT: [&str; 5] = ["Rollout", "ReplicaSet", "Service", "Deployment", "Ingress"];
+const LOOKED_AT: [&str; 7] = ["Rollout", "ReplicaSet", "Service", "Deployment", "Ingress", "AnalysisRun", "Job"];
 
 impl Player {
     /// A player on a cluster.

@@ -159,6 +159,12 @@ impl Trace {
         if let (Some(canary), Some(stable)) = (weight("canary"), weight("stable")) {
             let _ = write!(line, "  traffic {canary}:{stable}");
         }
+        for run in store.list(crate::api::constants::GROUP, "analysisruns", NAMESPACE) {
+            if crate::kubernetes::object::controller(&run.value).as_deref() == Some(uid) {
+                let phase = run.value.str_at(&["status", "phase"]).filter(|phase| !phase.is_empty()).unwrap_or("-");
+                let _ = write!(line, "  {} {phase}", self.named(&run.name()));
+            }
+        }
         line
     }
 }

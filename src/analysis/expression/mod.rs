@@ -1,16 +1,23 @@
 //! The language of `successCondition` and `failureCondition`: expr 1.17.7, in which Argo Rollouts evaluates them.
 //!
 //! A text becomes [tokens](lex), tokens a [tree](ast); mistakes are found with their place and worded as that library
-//! words them. Bounded: no text, however long or deep, makes it run away. Never evaluates anything here.
+//! words them. Then it is checked for what cannot be right whatever is measured, and evaluated. Bounded: no text, however
+//! long or deep, makes it run away. Never reads a clock or anything else outside of it.
 
 pub mod ast;
+mod check;
+mod eval;
+mod functions;
 pub mod lex;
 mod parse;
+mod value;
 
 use std::{fmt, ops::Range};
 
 pub use ast::{Kind, Node};
+pub use eval::{Env, evaluate, holds};
 pub use parse::parse;
+pub use value::{Element, Val};
 
 /// Why a text is no expression.
 #[derive(Debug, Clone, PartialEq, Eq)]

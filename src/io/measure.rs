@@ -1,0 +1,188 @@
+//! One pass over an AnalysisRun on a cluster: what is due is measured, and what it came to is written down.
+//!
+//! Never decides: what is due, and what follows, is for [`crate::analysis`] to say.
+
+use futures::future::join_all;
+use jiff::Timestamp;
+
+use super::{
+    api::{Api, Error},
+    pass::{announce_about, send},
+};
+use crate::{
+    analysis::{self, Look, Plan, Sample, Verdict, Work, unresolved},
+    api::{self, AnalysisRun, Measurement, Metric, constants::kind},
+    engine::{
+        key::{Place, Resource},
+        measure,
+        observe::resource,
+        write::Written,
+    },
+    kubernetes::value::Value,
+    metric::{
+        self, Ask, Settings,
+        job::{self, Created},
+    },
+};
+
+/// What a pass over an AnalysisRun sees.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// When.
+    pub now: Timestamp,
+    /// The run.
+    pub run: Value,
+    /// Its Jobs.
+    pub jobs: Vec<Value>,
+    /// What the operator says about measuring.
+    pub settings: Settings,
+}
+
+/// Measures what is due, decides and writes it down; answers when to look again.
+pub async fn pass(api: &Api, seen: &Seen, written: &mut Vec<Written>) -> Result<Option<Timestamp>, Error> {
+    let run: AnalysisRun = api::read(&seen.run).object;
+    let verdict = match analysis::look(&run, seen.now) {
+        Look::Over(Some(end)) if end <= seen.now => {
+            written.extend(send(api, &measure::delete_run(&seen.run)).await?);
+            return Ok(None);
+        }
+        Look::Over(end) => return Ok(end),
+        Look::Broken(problem) => analysis::broken(&run, problem),
+        Look::Open(plan) => measured(api, seen, &run, &plan, written).await?,
+    };
+    forget_jobs(api, seen, &run, &verdict, written).await;
+    if let Some(write) = measure::record(&seen.run, &run.status, &verdict.status) {
+        written.extend(send(api, &write).await?);
+    }
+    for (number, event) in verdict.events.iter().enumerate() {
+        announce_about(api, kind::ANALYSIS_RUN, &seen.run, event, seen.now, number).await;
+    }
+    Ok(measure::wake(&verdict, seen.now))
+}
+
+async fn measured(
+    api: &Api,
+    seen: &Seen,
+    run: &AnalysisRun,
+    plan: &Plan,
+    written: &mut Vec<Written>,
+) -> Result<Verdict, Error> {
+    let secrets = match secrets(api, run, plan).await? {
+        Ok(secrets) => secrets,
+        Err(problem) => return Ok(analysis::broken(run, unresolved(problem))),
+    };
+    let metrics = match plan.ready(run, &secrets) {
+        Ok(metrics) => metrics,
+        Err(problem) => return Ok(analysis::broken(run, problem)),
+    };
+    let tasks = plan.tasks.iter().zip(&metrics);
+    let samples = join_all(tasks.map(|(task, metric)| sample(api, seen, run, metric, &task.work))).await;
+    let mut taken = Vec::new();
+    for outcome in samples {
+        let (sample, write) = outcome?;
+        written.extend(write);
+        taken.push(sample);
+    }
+    Ok(analysis::decide(run, plan, taken, &secrets, seen.now))
+}
+
+/// The values of the Secrets that arguments ask for; or why one has none.
+async fn secrets(api: &Api, run: &AnalysisRun, plan: &Plan) -> Result<Result<Vec<String>, String>, Error> {
+    let mut values = Vec::new();
+    for (_, wanted) in plan.secrets(run) {
+        let place = Place::new(&run.metadata.namespace, &wanted.name);
+        let secret = match api.object(&Resource::new("", "v1", "secrets"), &place).await {
+            Ok(secret) => secret,
+            Err(error) if error.is_refusal() => return Ok(Err(error.words().to_owned())),
+            Err(error) => return Err(error),
+        };
+        match metric::secret_value(&secret, wanted) {
+            Ok(value) => values.push(value),
+            Err(problem) => return Ok(Err(problem)),
+        }
+    }
+    Ok(Ok(values))
+}
+
+/// Measures for one task. The error is one that the server, or the way to it, may get over.
+async fn sample(
+    api: &Api,
+    seen: &Seen,
+    run: &AnalysisRun,
+    metric: &Metric,
+    work: &Work,
+) -> Result<(Sample, Option<Written>), Error> {
+    let now = seen.now;
+    let before = match work {
+        Work::Start => Measurement::default(),
+        Work::Resume(before) | Work::Terminate(before) => before.clone(),
+    };
+    let plain = |measurement: Measurement| Sample { measurement, ..Sample::default() };
+    match metric::ask(run, metric, work, &seen.settings, now) {
+        Ask::Known(measurement) => Ok((plain(measurement), None)),
+        Ask::CreateJob(job) => {
+            let (created, write) = create(api, &job).await?;
+            Ok((plain(job::begun(run, &job, &created, now)), write))
+        }
+        Ask::LookAtJob { namespace, name } => {
+            let found = find(&seen.jobs, &namespace, &name);
+            let pods = match found {
+                Some(job) if job::outcome(job).is_none() => pods(api, run, &namespace).await?,
+                Some(_) | None => Vec::new(),
+            };
+            Ok((plain(job::resumed(&name, &before, found, &pods, now)), None))
+        }
+        Ask::DeleteJob { namespace, name } => {
+            let write = measure::delete_job(&namespace, &name, find(&seen.jobs, &namespace, &name));
+            let (deleted, write) = match send(api, &write).await {
+                Ok(write) => (Ok(()), write),
+                Err(error) if error.is_refusal() => (Err(error.words().to_owned()), None),
+                Err(error) => return Err(error),
+            };
+            Ok((plain(job::terminated(&before, deleted, now)), write))
+        }
+    }
+}
+
+fn find<'j>(jobs: &'j [Value], namespace: &str, name: &str) -> Option<&'j Value> {
+    let text = |job: &Value, key: &str, wanted: &str| job.str_at(&["metadata", key]) == Some(wanted);
+    jobs.iter().find(|job| text(job, "name", name) && text(job, "namespace", namespace))
+}
+
+/// Creates a Job. One that is there already was created by a pass that did not live to say so.
+async fn create(api: &Api, job: &Value) -> Result<(Created, Option<Written>), Error> {
+    let write = measure::create_job(job);
+    match send(api, &write).await {
+        Ok(done) => Ok((Created::Yes, done)),
+        Err(error) if error.code() == Some(409) => {
+            let place = crate::engine::cache::place_of(job);
+            let existing = api.object(&resource::jobs(), &place).await?;
+            let done = write.done(&existing);
+            Ok((Created::Already(Box::new(existing)), done))
+        }
+        Err(error) if error.is_refusal() => Ok((Created::No(error.words().to_owned()), None)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The pods of a run's Jobs. Asked for when somebody looks at a Job, rather than watched: there are few, and seldom.
+async fn pods(api: &Api, run: &AnalysisRun, namespace: &str) -> Result<Vec<Value>, Error> {
+    let selector = format!("{}%3D{}", api::constants::label::ANALYSIS_RUN_UID.replace('/', "%2F"), run.metadata.uid);
+    let path = format!("{}?labelSelector={selector}", resource::pods().path(Some(namespace)));
+    Ok(api.get(&path).await?.list_at(&["items"]).to_vec())
+}
+
+/// Deletes the Jobs of measurements that are forgotten. One that cannot be deleted goes with its run.
+async fn forget_jobs(api: &Api, seen: &Seen, run: &AnalysisRun, verdict: &Verdict, written: &mut Vec<Written>) {
+    for (name, kept) in &verdict.trimmed {
+        let is_job = run.spec.metrics.iter().any(|metric| metric.name == *name && metric.provider.job.is_some());
+        let outdated = if is_job { job::outdated(run, seen.jobs.iter(), *kept) } else { Vec::new() };
+        for job in outdated {
+            let text = |key: &str| job.str_at(&["metadata", key]).unwrap_or_default();
+            match send(api, &measure::delete_job(text("namespace"), text("name"), Some(job))).await {
+                Ok(done) => written.extend(done),
+                Err(error) => tracing::warn!(%error, "an old Job of an analysis was not deleted"),
+            }
+        }
+    }
+}

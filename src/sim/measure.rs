@@ -1,0 +1,151 @@
+//! One pass over an AnalysisRun on the embedded cluster, by the functions that the daemon uses.
+//!
+//! Never decides, and never asks anybody outside: whoever plays says what the world answers.
+
+use jiff::Timestamp;
+
+use super::local::{Local, Stop};
+use crate::{
+    analysis::{self, Look, Plan, Sample, Verdict, Work, unresolved},
+    api::{self, AnalysisRun, Measurement, Metric, constants::label},
+    engine::{cache::place_of, key::Key, measure, observe::resource, write::Written},
+    kubernetes::{status::Status, value::Value},
+    metric::{
+        self, Ask, Settings,
+        job::{self, Created},
+    },
+};
+
+impl Local {
+    /// Measures what is due, decides and writes it down; answers when to look again.
+    pub(super) fn measure(&mut self, key: &Key, written: &mut Vec<Written>) -> Result<Option<Timestamp>, Stop> {
+        let now = self.now();
+        let run = self.state.cache.get(&resource::runs(), &key.place).cloned();
+        let is_leaving = |run: &Value| run.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
+        let Some(seen) = run.filter(|run| !is_leaving(run)) else { return Ok(None) };
+        let run: AnalysisRun = api::read(&seen).object;
+        let verdict = match analysis::look(&run, now) {
+            Look::Over(Some(end)) if end <= now => {
+                written.extend(self.send(&measure::delete_run(&seen))?);
+                return Ok(None);
+            }
+            Look::Over(end) => return Ok(end),
+            Look::Broken(problem) => analysis::broken(&run, problem),
+            Look::Open(plan) => self.measured(&seen, &run, &plan, written)?,
+        };
+        self.forget_jobs(&seen, &run, &verdict, written)?;
+        if let Some(write) = measure::record(&seen, &run.status, &verdict.status) {
+            written.extend(self.send(&write)?);
+        }
+        self.told.extend(verdict.events.iter().map(|event| (key.place.clone(), event.clone())));
+        Ok(measure::wake(&verdict, now))
+    }
+
+    fn measured(
+        &mut self,
+        seen: &Value,
+        run: &AnalysisRun,
+        plan: &Plan,
+        written: &mut Vec<Written>,
+    ) -> Result<Verdict, Stop> {
+        let secrets = match self.secrets(run, plan) {
+            Ok(secrets) => secrets,
+            Err(problem) => return Ok(analysis::broken(run, unresolved(problem))),
+        };
+        let metrics = match plan.ready(run, &secrets) {
+            Ok(metrics) => metrics,
+            Err(problem) => return Ok(analysis::broken(run, problem)),
+        };
+        let mut samples = Vec::new();
+        for (task, metric) in plan.tasks.iter().zip(&metrics) {
+            samples.push(self.sample(seen, run, metric, &task.work, written)?);
+        }
+        Ok(analysis::decide(run, plan, samples, &secrets, self.now()))
+    }
+
+    fn secrets(&self, run: &AnalysisRun, plan: &Plan) -> Result<Vec<String>, String> {
+        let mut values = Vec::new();
+        for (_, wanted) in plan.secrets(run) {
+            let secret = self.store.get("", "secrets", &run.metadata.namespace, &wanted.name);
+            let secret = secret.ok_or_else(|| Status::not_found("", "secrets", &wanted.name).message)?;
+            values.push(metric::secret_value(&secret.value, wanted)?);
+        }
+        Ok(values)
+    }
+
+    fn sample(
+        &mut self,
+        seen: &Value,
+        run: &AnalysisRun,
+        metric: &Metric,
+        work: &Work,
+        written: &mut Vec<Written>,
+    ) -> Result<Sample, Stop> {
+        let now = self.now();
+        let before = match work {
+            Work::Start => Measurement::default(),
+            Work::Resume(before) | Work::Terminate(before) => before.clone(),
+        };
+        let measurement = match metric::ask(run, metric, work, &Settings::default(), now) {
+            Ask::Known(measurement) => measurement,
+            Ask::CreateJob(job) => {
+                let created = self.create_job(&job, written)?;
+                job::begun(run, &job, &created, now)
+            }
+            Ask::LookAtJob { namespace, name } => {
+                let jobs = measure::jobs(&self.state.cache, seen);
+                let pods = self.store.list("", "pods", &namespace).map(|pod| pod.value.clone());
+                let is_its = |pod: &Value| {
+                    pod.str_at(&["metadata", "labels", label::ANALYSIS_RUN_UID]) == Some(run.metadata.uid.as_str())
+                };
+                let pods: Vec<Value> = pods.filter(is_its).collect();
+                let found = jobs.iter().find(|job| place_of(job).name == name.as_str());
+                job::resumed(&name, &before, found, &pods, now)
+            }
+            Ask::DeleteJob { namespace, name } => {
+                let jobs = measure::jobs(&self.state.cache, seen);
+                let found = jobs.iter().find(|job| place_of(job).name == name.as_str());
+                written.extend(self.send(&measure::delete_job(&namespace, &name, found))?);
+                job::terminated(&before, Ok(()), now)
+            }
+        };
+        Ok(Sample { measurement, ..Sample::default() })
+    }
+
+    /// Creates a Job. One that is there already was created by a pass that did not live to say so.
+    fn create_job(&mut self, job: &Value, written: &mut Vec<Written>) -> Result<Created, Stop> {
+        let (place, write) = (place_of(job), measure::create_job(job));
+        if let Some(existing) = self.store.get("batch", "jobs", &place.namespace, &place.name) {
+            let existing = existing.value.clone();
+            written.extend(write.done(&existing));
+            return Ok(Created::Already(Box::new(existing)));
+        }
+        match self.send(&write) {
+            Ok(done) => {
+                written.extend(done);
+                Ok(Created::Yes)
+            }
+            Err(Stop::Impossible(why)) => Ok(Created::No(why)),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn forget_jobs(
+        &mut self,
+        seen: &Value,
+        run: &AnalysisRun,
+        verdict: &Verdict,
+        written: &mut Vec<Written>,
+    ) -> Result<(), Stop> {
+        let jobs = measure::jobs(&self.state.cache, seen);
+        for (name, kept) in &verdict.trimmed {
+            let is_job = run.spec.metrics.iter().any(|metric| metric.name == *name && metric.provider.job.is_some());
+            let outdated = if is_job { job::outdated(run, jobs.iter(), *kept) } else { Vec::new() };
+            for job in outdated {
+                let place = place_of(job);
+                written.extend(self.send(&measure::delete_job(&place.namespace, &place.name, Some(job)))?);
+            }
+        }
+        Ok(())
+    }
+}
