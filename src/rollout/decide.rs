@@ -243,7 +243,7 @@ impl Pass<'_> {
 
     /// How the Rollout is doing follows from the rest of its status: in the words of Argo Rollouts, and in those of kstatus.
     pub(super) fn conclude(&self, status: &mut RolloutStatus) {
-        let health = Health::of(&self.view.rollout.spec, status);
+        let health = Health::of(&self.view.rollout.spec, &self.judged(status));
         (status.phase, status.message) = (health.phase_word().to_owned(), health.to_string());
         Standing::say(&health, &mut status.conditions, self.now());
     }

@@ -504,7 +504,12 @@ mod tests {
     /// The rules that are broken when the verdict is changed like this.
     #[track_caller]
     fn check_with(status: Value, change: impl Fn(&mut Verdict), expected: &[&str]) {
-        let view = View::of(&seen(status));
+        check_seen(&seen(status), change, expected);
+    }
+
+    #[track_caller]
+    fn check_seen(seen: &Seen, change: impl Fn(&mut Verdict), expected: &[&str]) {
+        let view = View::of(seen);
         let mut verdict = decide(&view);
         let first = check(&view, &verdict, &diff(&view, &verdict));
         assert_eq!(first, [], "what was decided is allowed");
@@ -580,6 +585,89 @@ mod tests {
             |verdict| resize(verdict, "web-a", 5),
             &["S24: 5 is no size for web-a", "S20: 6 pods are more than the 5 allowed"],
         );
+    }
+
+    /// The same behind a load balancer: four pods stable, one new, a quarter of the traffic.
+    fn routed(status: Value) -> Seen {
+        let mut seen = seen(status);
+        seen.rollout.set_at(
+            &["spec", "strategy", "canary"],
+            value!({"stableService": "stable", "canaryService": "canary", "steps": [{"setWeight": 25}, {"pause": {}}],
+                "trafficRouting": {"managedRoutes": [{"name": "h"}], "alb": {"ingress": "ing", "servicePort": 80}}}),
+        );
+        let step_hash = View::of(&seen).step_hash.to_string();
+        let weight = |weight: i64, service: &str, hash: &str| value!({"weight": weight, "serviceName": service, "podTemplateHash": hash});
+        for (path, value) in [
+            (&["status", "currentStepHash"][..], step_hash.into()),
+            (&["status", "canary", "weights", "canary"], weight(25, "canary", "b")),
+            (&["status", "canary", "weights", "stable"], weight(75, "stable", "a")),
+        ] {
+            seen.rollout.set_at(path, value);
+        }
+        for field in ["replicas", "readyReplicas", "availableReplicas"] {
+            seen.sets[0].set_at(&["status", field], 4);
+        }
+        seen.sets[0].set_at(&["spec", "replicas"], 4);
+        seen.services = [("stable", "a"), ("canary", "b")]
+            .map(|(name, hash)| {
+                value!({"metadata": {"name": name, "annotations": {annotation::MANAGED_BY: "web"}},
+                    "spec": {"selector": {"app": "web", label::POD_TEMPLATE_HASH: hash}}})
+            })
+            .into();
+        let path = value!({"backend": {"service": {"name": "stable", "port": {"name": "use-annotation"}}}});
+        let object = value!({"metadata": {"name": "ing", "namespace": "shop"}, "spec": {"rules": [{"http": {"paths": [path]}}]}});
+        seen.routes = vec![route::Routed { kind: route::Kind::Ingress, object }];
+        let view = View::of(&seen);
+        let mut routes = view.routes.clone();
+        let step = route::Move::Weights { canary: 25, additional: &[] };
+        route::write(route::Leaf::Alb, &view.rollout, &mut routes, step, &mut Vec::new()).unwrap();
+        seen.routes[0].object = routes.iter().next().unwrap().1.clone();
+        seen
+    }
+
+    /// Tells the router something else than was decided.
+    fn tell(verdict: &mut Verdict, seen: &Seen, step: route::Move<'_>) {
+        let view = View::of(seen);
+        let target = verdict.target.get_or_insert_with(|| Target::of(&view));
+        route::write(route::Leaf::Alb, &view.rollout, &mut target.routes, step, &mut Vec::new()).unwrap();
+    }
+
+    #[test]
+    fn s17_s23_traffic_goes_to_pods_and_adds_up() {
+        let seen = routed(value!({}));
+        for (weight, expected) in [
+            (0, None),
+            (75, Some("S17: weight 75 needs 3 pods, 1 are available")),
+            (130, Some("S23: [130, -30] are no weights")),
+        ] {
+            let step = route::Move::Weights { canary: weight, additional: &[] };
+            check_seen(&seen, |verdict| tell(verdict, &seen, step), expected.as_slice());
+        }
+    }
+
+    #[test]
+    fn s19_pods_stay_while_traffic_goes_to_them() {
+        let seen = routed(value!({}));
+        let shrink = |set: &'static str, size: i64| {
+            let seen = seen.clone();
+            move |verdict: &mut Verdict| {
+                let target = verdict.target.get_or_insert_with(|| Target::of(&View::of(&seen)));
+                target.sets.get_mut(set).unwrap().set_at(&["spec", "replicas"], size);
+            }
+        };
+        check_seen(&seen, shrink("web-a", 3), &[]);
+        check_seen(&seen, shrink("web-a", 2), &["S19: web-a would have 2 pods, its traffic needs 3"]);
+        check_seen(&seen, shrink("web-b", 0), &["S19: web-b would have 0 pods, its traffic needs 1"]);
+    }
+
+    #[test]
+    fn s27_routes_of_steps_end_with_their_update() {
+        let aborted = value!({"abort": true, "abortedAt": "2026-01-01T00:00:30Z", "currentStepIndex": 0});
+        let seen = routed(aborted);
+        let matches = vec![crate::api::HeaderRoutingMatch { header_name: "a".into(), header_value: None }];
+        let header = crate::api::SetHeaderRoute { name: "h".into(), r#match: matches };
+        let left = |verdict: &mut Verdict| tell(verdict, &seen, route::Move::Header(&header));
+        check_seen(&seen, left, &["S27: routes would be left over: h"]);
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl Pass<'_> {
         let rollout = &self.view.rollout;
         let Some(progressing) = conditions::find(&next.conditions, condition::PROGRESSING) else { return };
         let is_paused = self.memory.hold.first().is_some() || rollout.spec.paused;
-        if conditions::is_healthy(rollout, next)
+        if conditions::is_healthy(rollout, &self.judged(next))
             || progressing.reason == reason::TIMED_OUT
             || is_paused
             || self.is_aborted()
@@ -258,7 +258,7 @@ impl Pass<'_> {
     fn healthy_condition(&self, next: &mut RolloutStatus) -> bool {
         let rollout = &self.view.rollout;
         let is_paused = self.memory.hold.first().is_some() || rollout.spec.paused;
-        let is_healthy = !is_paused && conditions::is_healthy(rollout, next);
+        let is_healthy = !is_paused && conditions::is_healthy(rollout, &self.judged(next));
         if !is_healthy && conditions::find(&rollout.status.conditions, condition::HEALTHY).is_none() {
             return false;
         }
@@ -287,7 +287,7 @@ impl Pass<'_> {
         let new = |holds: Truth, reason: &str, told: String| {
             conditions::new(condition::PROGRESSING, holds, reason, told, self.now())
         };
-        if conditions::is_healthy(rollout, next) {
+        if conditions::is_healthy(rollout, &self.judged(next)) {
             let told = message::replica_set_completed(name.unwrap_or_default());
             conditions::set(&mut next.conditions, new(Truth::True, reason::NEW_REPLICA_SET_AVAILABLE, told));
         } else if conditions::is_progress(rollout, next) || became_unhealthy {

@@ -3,7 +3,7 @@
 //! One move in a pass, and only as far as pods carry it: the new version's for what it gets, the stable one's for what it
 //! keeps. Old pods go when nothing leads to them any more. Never writes to a router: that is `route`'s, on the wanted world.
 
-use std::ops::ControlFlow;
+use std::{borrow::Cow, ops::ControlFlow};
 
 use jiff::SignedDuration;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     api::{
-        CanaryStrategy, RolloutTrafficRouting, TrafficWeights, WeightDestination,
+        CanaryStrategy, RolloutStatus, RolloutTrafficRouting, TrafficWeights, WeightDestination,
         constants::{
             message,
             ping_pong::{PING, PONG},
@@ -350,6 +350,19 @@ impl<'v> Pass<'v> {
     }
 }
 
+impl Pass<'_> {
+    /// Status as health is judged by it. Old pods that a router keeps traffic from, and those of a version that is being
+    /// left, make up for none that the promoted version lacks.
+    pub(super) fn judged<'s>(&self, status: &'s RolloutStatus) -> Cow<'s, RolloutStatus> {
+        let available = self.view.new_set().map_or(0, |new| new.info.available);
+        let lacks = available < self.replicas() && status.available_replicas > available;
+        if routing(self.view).is_some() && is_fully_promoted(status) && lacks {
+            return Cow::Owned(RolloutStatus { available_replicas: available, ..status.clone() });
+        }
+        Cow::Borrowed(status)
+    }
+}
+
 /// How a Rollout's traffic is routed, if it is.
 fn routing(view: &View) -> Option<(&CanaryStrategy, &RolloutTrafficRouting)> {
     let canary = view.rollout.spec.strategy.canary.as_ref()?;
@@ -377,4 +390,116 @@ fn change(before: Option<&TrafficWeights>, after: &TrafficWeights) -> String {
         changes.push(format!("additional: [{}]", shown.collect::<Vec<_>>().join(" ")));
     }
     changes.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{kubernetes::value::Value, model::hash, rollout::Seen, value};
+
+    /// A canary of four at the first of its steps, 25 and 75 with a pause after each, behind a load balancer: pods available
+    /// of the stable and of the new version, the recorded weight, and what else is so.
+    fn view(stable: i64, new: i64, weight: Option<i64>, canary: &Value, status: &Value) -> View {
+        let set = |hash: &str, revision: &str, size: i64| {
+            value!({"metadata": {"name": format!("web-{hash}"), "namespace": "shop", "uid": hash,
+                    "labels": {"app": "web", "rollouts-pod-template-hash": hash},
+                    "annotations": {"rollout.argoproj.io/revision": revision},
+                    "creationTimestamp": format!("2026-01-01T00:00:0{revision}Z"),
+                    "ownerReferences": [{"uid": "ro", "controller": true}]},
+                "spec": {"replicas": size, "selector": {"matchLabels": {"app": "web"}},
+                    "template": {"metadata": {"labels": {"app": "web"}},
+                        "spec": {"containers": [{"name": "c", "image": format!("app:{hash}")}]}}},
+                "status": {"replicas": size, "readyReplicas": size, "availableReplicas": size}})
+        };
+        let mut rollout = value!({"metadata": {"name": "web", "namespace": "shop", "uid": "ro", "generation": 2},
+            "spec": {"replicas": 4, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "c", "image": "app:b"}]}},
+                "strategy": {"canary": {"stableService": "stable", "canaryService": "canary",
+                    "trafficRouting": {"alb": {"ingress": "ing", "servicePort": 80}},
+                    "steps": [{"setWeight": 25}, {"pause": {}}, {"setWeight": 75}, {"pause": {}}]}}},
+            "status": {"stableRS": "a", "currentStepIndex": 1}});
+        let own = hash::pod_template(rollout.at(&["spec", "template"]).unwrap(), None);
+        rollout.set_at(&["status", "currentPodHash"], own.clone());
+        if let Some(weight) = weight {
+            let canary = value!({"weight": weight, "podTemplateHash": own.as_str()});
+            let recorded = value!({"canary": canary, "stable": {"weight": 100 - weight}});
+            rollout.set_at(&["status", "canary", "weights"], recorded);
+        }
+        for (path, fields) in [(&["spec", "strategy", "canary"][..], canary), (&["status"], status)] {
+            for (key, value) in fields.as_map().unwrap().iter() {
+                rollout.set_at(&[path, &[key.as_str()]].concat(), value.clone());
+            }
+        }
+        let sets = vec![set("a", "1", stable), set(&own, "2", new)];
+        View::of(&Seen { rollout, sets, now: "2026-01-01T00:01:00Z".parse().unwrap(), ..Seen::default() })
+    }
+
+    #[test]
+    fn traffic_follows_the_pods_that_are_there() {
+        let (plain, dynamic) = (value!({}), value!({"dynamicStableScale": true}));
+        let at = |index: i64| value!({"currentStepIndex": index});
+        let aborted = value!({"abort": true, "currentStepIndex": 0});
+        let full = value!({"promoteFull": true});
+        for (stable, new, recorded, canary, status, expected) in [
+            (4, 1, Some(25), &plain, &at(1), 25),
+            // The next step's pods are not there, and then they are.
+            (4, 1, Some(25), &plain, &at(2), 25),
+            (4, 3, Some(25), &plain, &at(2), 75),
+            // Skipped by hand: no pods, some, enough.
+            (4, 0, Some(0), &plain, &at(3), 0),
+            (4, 1, Some(0), &plain, &at(3), 0),
+            (4, 3, Some(0), &plain, &at(3), 75),
+            (4, 4, Some(75), &plain, &at(4), 100),
+            (4, 1, Some(25), &plain, &aborted, 0),
+            // A stable version that shrank gets back what it carries.
+            (1, 3, Some(75), &dynamic, &aborted, 75),
+            (3, 3, Some(75), &dynamic, &aborted, 25),
+            (4, 1, Some(25), &dynamic, &aborted, 0),
+            (1, 3, None, &dynamic, &aborted, 0),
+            (4, 1, Some(25), &plain, &full, 25),
+            (3, 2, Some(25), &dynamic, &full, 50),
+        ] {
+            let view = view(stable, new, recorded, canary, status);
+            let weight = Pass::new(&view).aim().weight;
+            assert_eq!(weight, expected, "{stable} and {new} pods, {recorded:?}, {canary} {status}");
+        }
+        let mut promoted = view(4, 4, Some(75), &plain, &at(4));
+        promoted.rollout.status.stable_rs = promoted.rollout.status.current_pod_hash.clone();
+        promoted.stable = promoted.new;
+        assert_eq!(Pass::new(&promoted).aim().weight, 0);
+    }
+
+    #[test]
+    fn another_version_gets_nothing_before_the_last_one_has_nothing() {
+        let weights = |weight: i64| value!({"canary": {"weights": {"canary": {"weight": weight, "podTemplateHash": "c"}, "stable": {"weight": 100 - weight}}}});
+        for (new, weight, may, expected) in [(1, 75, false, 0), (3, 75, true, 25), (1, 25, true, 25), (1, 0, true, 25)]
+        {
+            let view = view(4, new, None, &value!({}), &weights(weight));
+            let pass = Pass::new(&view);
+            assert_eq!(pass.may_repoint(view.new_set().unwrap()), may, "{new} pods, {weight}");
+            assert_eq!(pass.aim().weight, expected, "{new} pods, {weight}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_weights_is_told_in_the_words_of_argo_rollouts() {
+        let weights = |weight: i32| TrafficWeights {
+            canary: WeightDestination { weight, ..WeightDestination::default() },
+            ..TrafficWeights::default()
+        };
+        let with = |weight: i32| TrafficWeights {
+            additional: vec![WeightDestination { weight: 5, service_name: "e".into(), pod_template_hash: "h".into() }],
+            ..weights(weight)
+        };
+        for (before, after, expected) in [
+            (None, weights(10), "to 10"),
+            (Some(weights(10)), weights(20), "from 10 to 20"),
+            (Some(weights(10)), weights(10), ""),
+            (Some(weights(10)), with(20), "from 10 to 20, additional: [{5 e h}]"),
+            (Some(with(10)), weights(10), "additional: []"),
+        ] {
+            assert_eq!(change(before.as_ref(), &after), expected);
+        }
+    }
 }

@@ -129,12 +129,16 @@ fn story(dice: &mut Dice) -> Story {
         }
     }
     let rollout = value!({"rollout": {"replicas": count(dice, 6), "strategy": strategy(dice), "spec": spec}});
-    let services = ["active", "preview", "stable", "canary"].map(|name| value!({"service": name}));
+    let services = ["active", "preview", "stable", "canary", "root"].map(|name| value!({"service": name}));
+    let ingresses = [("nginx", "stable", value!({"number": 80})), ("alb", "root", value!({"name": "use-annotation"}))];
+    let ingresses = ingresses.map(
+        |(name, service, port)| value!({"ingress": {"name": name, "class": name, "service": service, "port": port}}),
+    );
     let acts = (0..2 + dice.below(9)).flat_map(|_| [act(dice), pause(dice)]).collect();
     Story {
         name: "seed".into(),
         title: String::new(),
-        objects: services.into_iter().chain([rollout]).collect(),
+        objects: services.into_iter().chain(ingresses).chain([rollout]).collect(),
         acts,
         settles: false,
     }
@@ -152,15 +156,45 @@ fn canary(dice: &mut Dice) -> Value {
         canary.set_at(&["maxSurge"], surge.clone());
         canary.set_at(&["maxUnavailable"], missing.clone());
     }
-    if chance(dice, 30) {
+    let routed = chance(dice, 35);
+    if routed || chance(dice, 30) {
         canary.set_at(&["stableService"], "stable");
         canary.set_at(&["canaryService"], "canary");
+    }
+    if routed {
+        route(dice, &mut canary);
     }
     if chance(dice, 15) {
         canary.set_at(&["canaryMetadata"], value!({"labels": {"role": "canary"}}));
         canary.set_at(&["stableMetadata"], value!({"labels": {"role": "stable"}}));
     }
     value!({"canary": canary})
+}
+
+/// Behind nginx or a load balancer, or both.
+fn route(dice: &mut Dice, canary: &mut Value) {
+    let routers = dice.below(3);
+    if routers != 1 {
+        canary.set_at(&["trafficRouting", "nginx"], value!({"stableIngress": "nginx"}));
+    }
+    if routers != 0 {
+        let alb = value!({"ingress": "alb", "rootService": "root", "servicePort": 80});
+        canary.set_at(&["trafficRouting", "alb"], alb);
+    }
+    if chance(dice, 40) {
+        canary.set_at(&["dynamicStableScale"], true);
+    } else if chance(dice, 70) {
+        canary.set_at(&["scaleDownDelaySeconds"], count(dice, 20));
+    }
+    for (key, below, hundredth) in [
+        ("abortScaleDownDelaySeconds", 10, 50),
+        ("minPodsPerReplicaSet", 3, 20),
+        ("scaleDownDelayRevisionLimit", 2, 20),
+    ] {
+        if chance(dice, hundredth) {
+            canary.set_at(&[key], count(dice, below));
+        }
+    }
 }
 
 fn steps(dice: &mut Dice) -> Value {
