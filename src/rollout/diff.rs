@@ -1,7 +1,8 @@
 //! From the wanted world to the writes that make it so, in the order that keeps serving.
 //!
 //! The only place that knows an order of writes: what is new, then Services, then routers, then pods where they become more,
-//! then pods where they become fewer, then what is deleted. A write names only the fields that differ. Never writes what is already so.
+//! then pods where they become fewer, then what is deleted, then the Rollout itself. A write names only the fields that
+//! differ. Never writes what is already so.
 
 use serde::Serialize;
 
@@ -107,7 +108,6 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
     let mut actions = Vec::new();
     let created = target.sets.iter().filter(|(name, _)| !seen.sets.contains_key(*name));
     actions.extend(created.map(|(_, set)| Action::CreateSet { set: set.clone() }));
-    actions.extend(change(Subject::Rollout, &Text::default(), &seen.rollout, &target.rollout));
     // Services move before pods do: decisions move them only to versions that can carry them, and pods must not go while
     // a Service still leads to them.
     let mut services: Vec<&str> = services::named(&view.rollout).iter().map(|(_, name)| *name).collect();
@@ -147,6 +147,8 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
     actions.extend(deleted.map(|(name, set)| Action::DeleteSet { name: name.clone(), uid: uid(set) }));
     let forgotten = seen.runs.iter().filter(|(name, _)| !target.runs.contains_key(*name));
     actions.extend(forgotten.map(|(name, run)| Action::DeleteRun { name: name.clone(), uid: uid(run) }));
+    // Its revision follows that of its ReplicaSet: a number that was given is never given again.
+    actions.extend(change(Subject::Rollout, &Text::default(), &seen.rollout, &target.rollout));
     actions
 }
 

@@ -241,8 +241,12 @@ pub fn scaled(rollout: &Value, old: &Value, new: &Value, now: Timestamp) -> Vec<
     let generation = rollout.int_at(&["metadata", "generation"]).unwrap_or_default().to_string();
     let is_observed = text(rollout, "observedGeneration") == generation;
     let is_aborted = flag(rollout, "abort")
+        // The later word: it is promoted although it was aborted.
+        && !flag(rollout, "promoteFull")
         && is_observed
         && hash == text(rollout, "currentPodHash")
+        // Without a stable version there is nothing to go back to.
+        && !text(rollout, "stableRS").is_empty()
         && hash != text(rollout, "stableRS")
         && strategy.is_none_or(|strategy| strategy.int_at(&["abortScaleDownDelaySeconds"]) != Some(0));
     if is_aborted && size(new) > size(old) {
