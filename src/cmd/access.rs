@@ -137,9 +137,14 @@ impl Connection {
         };
         let chosen =
             self.kubeconfig.is_some() || self.context.is_some() || self.cluster.is_some() || self.user.is_some();
+        let mut proxied = false;
         let mut config = match read {
             Ok(kubeconfig) => {
                 let contexts: Vec<String> = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect();
+                let is_proxied = |named: &kube::config::NamedCluster| {
+                    named.cluster.as_ref().is_some_and(|cluster| cluster.proxy_url.is_some())
+                };
+                proxied = kubeconfig.clusters.iter().any(is_proxied);
                 let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
                 match config {
                     // An empty file says nothing; inside a cluster there is another way.
@@ -153,6 +158,11 @@ impl Connection {
             Err(error) => Config::incluster().map_err(|_| nowhere(&why(&error)))?,
         };
         self.override_in(&mut config);
+        // A proxy of the environment is for hosts outside; its address may hold a password and is not repeated.
+        if config.proxy_url.take().is_some() && proxied {
+            let remedy = "remove proxy-url from its cluster, and name an address that is reached without one";
+            return Err(remedied(anyhow!("the kubeconfig leads through a proxy, which is not spoken to"), remedy));
+        }
         Ok(config)
     }
 

@@ -1,18 +1,29 @@
 //! `tidegate diff`: what applying manifests would change in a cluster.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, anyhow};
+use jiff::Timestamp;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::{Output, access::Access, lint, print::say, remedied};
+use super::{
+    Output,
+    access::{Access, Cluster, unanswered},
+    lint,
+    print::say,
+    remedied,
+};
 use crate::{
-    api::constants::{annotation, label},
+    api::{
+        self, GitSourceStatus,
+        constants::{annotation, label},
+    },
     engine::key::{Place, Resource},
     io::{
         api::{Api, Force, Run},
         kinds,
+        source::{self, git_sources, scope},
     },
     kubernetes::{
         apply::Managers,
@@ -20,13 +31,17 @@ use crate::{
         value::{Text, Value},
     },
     manifest,
+    model::{git_source::GitSource, parse},
     sync::{
+        Life, Reason, View,
         allow::Allowance,
         compare,
         id::{Id, Sorts},
         ownership::Claims,
-        set::{self, Desired, Scope},
+        prune,
+        set::{self, Desired, Scope, Set},
         text::{self, Veil},
+        view::Fetched,
     },
 };
 
@@ -39,6 +54,9 @@ pub struct Arguments {
     /// Read the paths as they are in this revision of the git repository around the current folder.
     #[arg(long, value_name = "REVISION")]
     git: Option<String>,
+    /// Compare as this GitSource of the namespace would: what it may bring, where that goes, and what it would delete.
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
     /// How to print what differs.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -59,6 +77,7 @@ struct Change {
 enum What {
     Create,
     Change,
+    Delete,
     Nothing,
 }
 
@@ -67,18 +86,25 @@ impl What {
         match self {
             What::Create => "create",
             What::Change => "change",
+            What::Delete => "delete",
             What::Nothing => "nothing",
         }
     }
 }
 
+/// What would happen to everything, and what would not for a reason.
+struct Comparison {
+    changes: Vec<Change>,
+    stays: Vec<Reason>,
+}
+
 /// Compares: 0 if nothing would change, 1 if something would.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-    let changes = runtime.block_on(compare(&arguments))?;
+    let Comparison { changes, stays } = runtime.block_on(compare(&arguments))?;
     let differs = changes.iter().any(|change| change.what != What::Nothing);
     match arguments.output {
-        Output::Text => print(&changes)?,
+        Output::Text => print(&changes, &stays, arguments.source.is_some())?,
         Output::Json => {
             let object = |change: &Change| {
                 serde_json::json!({
@@ -89,21 +115,33 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 })
             };
             let all: Vec<_> = changes.iter().map(object).collect();
-            say(&format!("{:#}\n", serde_json::json!({"different": differs, "objects": all})))?;
+            let stays: Vec<String> = stays.iter().map(ToString::to_string).collect();
+            say(&format!("{:#}\n", serde_json::json!({"different": differs, "objects": all, "stays": stays})))?;
         }
     }
     Ok(ExitCode::from(u8::from(differs)))
 }
 
-async fn compare(arguments: &Arguments) -> anyhow::Result<Vec<Change>> {
+async fn compare(arguments: &Arguments) -> anyhow::Result<Comparison> {
     let files = lint::read(arguments.git.as_deref(), &arguments.paths)?;
     let cluster = arguments.access.connect().await?;
+    let source = match &arguments.source {
+        Some(name) => Some(Source::named(&cluster, name).await?),
+        None => None,
+    };
     let mut sorts = Sorts::new();
-    kinds::learn(&cluster.api, &set::kinds(&files), &mut sorts).await.map_err(|error| anyhow!("{error}"))?;
-    let set = read(&files, &cluster.namespace, &sorts)?;
+    kinds::learn(&cluster.api, &set::kinds(&files), &mut sorts).await.map_err(unanswered)?;
+    let everything = || {
+        let allowance = Allowance { kinds: vec!["*".to_owned()], namespaces: vec!["*".to_owned()] };
+        Scope { namespace: cluster.namespace.as_str().into(), allowance }
+    };
+    let scope = source.as_ref().map_or_else(everything, |source| scope(&source.place, &source.spec));
+    let whole = read(&files, &scope, &sorts)?;
+    let set = &whole.objects;
     let mut live = Vec::new();
-    for desired in &set {
-        live.push(get(&cluster.api, desired).await?);
+    for desired in set {
+        let (resource, place) = served(desired);
+        live.push(get(&cluster.api, &resource, &place).await?);
     }
     let objects = live.iter().flatten().map(|object| &object.value);
     let claims = Claims::of(set.iter().map(|desired| &desired.object).chain(objects));
@@ -114,29 +152,110 @@ async fn compare(arguments: &Arguments) -> anyhow::Result<Vec<Change>> {
     for (desired, live) in set.iter().zip(&live) {
         changes.push(change(&cluster.api, &claims, desired, live.as_deref(), &veil).await?);
     }
-    Ok(changes)
+    let mut stays = Vec::new();
+    if let Some(source) = source {
+        let live = set.iter().zip(live).filter_map(|(desired, live)| Some((desired.id.clone(), live?))).collect();
+        let view = source.view(&cluster.api, &whole, live, &mut sorts).await?;
+        let (prunes, reasons) = prune::decide(&view, &source.spec, &whole, false);
+        changes.extend(prunes.iter().filter_map(|stale| deletion(&view, &stale.id, &veil)));
+        stays = reasons.into_iter().filter(|reason| !matches!(reason, Reason::Prunes(_))).collect();
+    }
+    Ok(Comparison { changes, stays })
 }
 
-fn read(files: &[manifest::File], namespace: &str, sorts: &Sorts) -> anyhow::Result<Vec<Desired>> {
-    let allowance = Allowance { kinds: vec!["*".to_owned()], namespaces: vec!["*".to_owned()] };
-    let set = set::read(files, &Scope { namespace: namespace.into(), allowance }, sorts);
+/// A GitSource, as far as it matters to what would be deleted.
+struct Source {
+    place: Place,
+    spec: GitSource,
+    status: GitSourceStatus,
+}
+
+impl Source {
+    async fn named(cluster: &Cluster, name: &str) -> anyhow::Result<Source> {
+        let object = cluster.object(&git_sources(), name).await?;
+        let source: api::GitSource = api::read(&object).object;
+        let place = cluster.place(name);
+        let spec = parse::git_source(&source).into_result().map_err(|problems| {
+            let words: Vec<String> =
+                problems.iter().map(|problem| format!("{}: {}", problem.path, problem.what)).collect();
+            remedied(anyhow!("the GitSource {name} makes no sense: {}", words.join(", ")), "mend it first")
+        })?;
+        Ok(Source { place, spec, status: source.status.unwrap_or_default() })
+    }
+
+    /// Everything that the decision what to delete may know.
+    async fn view(
+        &self,
+        api: &Api,
+        set: &Set,
+        mut live: BTreeMap<Id, Arc<Object>>,
+        sorts: &mut Sorts,
+    ) -> anyhow::Result<View> {
+        for entry in &self.status.inventory {
+            let id = Id::of_entry(entry);
+            if live.contains_key(&id) {
+                continue;
+            }
+            let api_version = api_version(&id.group, &entry.version);
+            let name = (Text::from(api_version), id.kind.clone());
+            kinds::learn(api, std::slice::from_ref(&name), sorts).await.map_err(unanswered)?;
+            let Some(sort) = sorts.get(&name).cloned().flatten() else { continue };
+            let place = Place { namespace: id.namespace.clone(), name: id.name.clone() };
+            if let Some(object) = get(api, &Resource::new(&sort.group, &sort.version, &sort.plural), &place).await? {
+                live.insert(id, object);
+            }
+        }
+        let mut view = View {
+            now: Timestamp::now(),
+            namespace: self.place.namespace.clone(),
+            name: self.place.name.clone(),
+            generation: 0,
+            life: Life::Stays { guarded: true },
+            spec: Ok(self.spec.clone()),
+            status: self.status.clone(),
+            request: String::new(),
+            fetched: Fetched::Nothing,
+            live,
+            sets: Vec::new(),
+            waits_for: Vec::new(),
+            refused: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            trouble: None,
+        };
+        view.sets = source::sets(api, &prune::namespaces(&view, set)).await.map_err(unanswered)?;
+        Ok(view)
+    }
+}
+
+fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+fn deletion(view: &View, id: &Id, veil: &Veil) -> Option<Change> {
+    let live = view.live.get(id)?;
+    let file = live.annotation(annotation::PATH).unwrap_or_default();
+    let diff = text::unified(&text::text(&live.value, veil), "", &format!("live {id}"), "(no longer in git)");
+    Some(Change { id: id.clone(), place: (file.into(), 0), what: What::Delete, fields: Vec::new(), diff })
+}
+
+fn read(files: &[manifest::File], scope: &Scope, sorts: &Sorts) -> anyhow::Result<Set> {
+    let set = set::read(files, scope, sorts);
     if set.problems.is_empty() {
-        return Ok(set.objects);
+        return Ok(set);
     }
     let problems: Vec<String> = set.problems.iter().map(ToString::to_string).collect();
     Err(remedied(anyhow!("{}", problems.join("\n")), "`tidegate lint` says more about each"))
 }
 
-async fn get(api: &Api, desired: &Desired) -> anyhow::Result<Option<Arc<Object>>> {
-    let (resource, place) = served(desired);
-    match api.object(&resource, &place).await {
+async fn get(api: &Api, resource: &Resource, place: &Place) -> anyhow::Result<Option<Arc<Object>>> {
+    match api.object(resource, place).await {
         Ok(mut value) => {
             let owners = value.remove_at(&["metadata", "managedFields"]).unwrap_or_default();
             let managers = Managers::parse(&owners).unwrap_or_default().into();
             Ok(Some(Arc::new(Object { value, managers })))
         }
         Err(error) if error.code() == Some(404) => Ok(None),
-        Err(error) => Err(anyhow!("{error}")),
+        Err(error) => Err(unanswered(error)),
     }
 }
 
@@ -194,7 +313,7 @@ fn with_marks(mut patch: Value, live: &Object) -> Value {
     patch
 }
 
-fn print(changes: &[Change]) -> anyhow::Result<()> {
+fn print(changes: &[Change], stays: &[Reason], prunes: bool) -> anyhow::Result<()> {
     let (red, green, cyan) = (AnsiColor::Red.on_default(), AnsiColor::Green.on_default(), AnsiColor::Cyan.on_default());
     let mut out = String::new();
     for change in changes.iter().filter(|change| change.what != What::Nothing) {
@@ -211,6 +330,8 @@ fn print(changes: &[Change]) -> anyhow::Result<()> {
     }
     let count = |what: What| changes.iter().filter(|change| change.what == what).count();
     let (new, changed, same) = (count(What::Create), count(What::Change), count(What::Nothing));
-    out += &format!("{new} to create, {changed} to change, {same} as they should be\n");
+    stays.iter().for_each(|reason| out += &format!("{reason}\n"));
+    let deleted = if prunes { format!("{} to delete, ", count(What::Delete)) } else { String::new() };
+    out += &format!("{new} to create, {changed} to change, {deleted}{same} as they should be\n");
     say(&out)
 }

@@ -36,7 +36,7 @@ use crate::{
     },
     kubernetes::duration,
     metric,
-    model::git_source::Reference,
+    model::{git_source::Reference, remote::Remote},
 };
 
 /// The arguments of `tidegate run`.
@@ -99,11 +99,19 @@ pub struct Source {
 }
 
 impl Source {
-    fn given(&self, namespace: Option<&str>) -> Option<Given> {
-        let repo = self.repo.as_deref()?;
+    fn given(&self, namespace: Option<&str>) -> anyhow::Result<Option<Given>> {
+        let Some(repo) = self.repo.as_deref() else { return Ok(None) };
+        // The address is not repeated: it may hold a password.
+        if !std::path::Path::new(repo).is_dir()
+            && let Err(why) = Remote::parse(repo)
+        {
+            let remedy =
+                "give a folder, https://host/path or ssh://user@host/path; a GitSource names a Secret to fetch with";
+            return Err(remedied(anyhow!("--repo is neither a folder nor an address: {why}"), remedy));
+        }
         let reference = self.branch.clone().map_or(Reference::Default, Reference::Branch);
         let namespace = namespace.unwrap_or("default");
-        Some(Given::new(namespace, &source_name(repo), repo, &self.path, reference, self.interval))
+        Ok(Some(Given::new(namespace, &source_name(repo), repo, &self.path, reference, self.interval)))
     }
 }
 
@@ -271,7 +279,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     };
     let sources = source::Settings {
         namespace: settings.namespace.clone(),
-        given: arguments.source.given(settings.namespace.as_deref()).into_iter().collect(),
+        given: arguments.source.given(settings.namespace.as_deref())?.into_iter().collect(),
         ..source::Settings::default()
     };
     let api = Api::new(client);

@@ -52,7 +52,7 @@ pub fn render(note: &Note<'_>, colour: bool) -> String {
     let last = spans().map(|span| span.end).max().unwrap_or(span.end);
     let (line, offset, text) = source.lines(first, last);
     let within = |span| within_lines(span, offset, text);
-    let snippet = Snippet::source(shown(text))
+    let snippet = Snippet::source(masked(source, text))
         .path(visible(&source.name))
         .line_start(line)
         .annotation(AnnotationKind::Primary.span(within(span)))
@@ -64,7 +64,7 @@ pub fn render(note: &Note<'_>, colour: bool) -> String {
         let (line, offset, text) = other.lines(span.start, span.end);
         let range = within_lines(*span, offset, text);
         group = group.element(
-            Snippet::source(shown(text))
+            Snippet::source(masked(other, text))
                 .path(visible(&other.name))
                 .line_start(line)
                 .annotation(AnnotationKind::Context.span(range).label(visible(label))),
@@ -90,6 +90,38 @@ fn shown(lines: &str) -> Cow<'_, str> {
     if lines.contains(hidden) { Cow::Owned(lines.replace(hidden, "\u{b7}")) } else { Cow::Borrowed(lines) }
 }
 
+/// Lines of a file, byte by byte in their places, without anything secret: of a file that holds a Secret only what stands
+/// before the first colon of each line, and of an address never whose password it has.
+fn masked<'t>(source: &Source, lines: &'t str) -> Cow<'t, str> {
+    let secret = source.text.lines().any(|line| line.contains("kind") && line.contains("Secret"));
+    let addressed = lines.contains("://") && lines.contains('@');
+    if !secret && !addressed {
+        return shown(lines);
+    }
+    let stars = |text: &str| "*".repeat(text.len());
+    let line = |line: &str| {
+        let kept = match (secret, line.find(':'), line.find("://")) {
+            (true, colon, _) => colon.map_or(0, |at| at + 1),
+            (false, _, Some(at)) if line[at..].contains('@') => at + 3,
+            (false, _, Some(_) | None) => return line.to_owned(),
+        };
+        let (before, after) = line.split_at(kept);
+        let end = if secret { after.len() } else { after.rfind('@').unwrap_or(after.len()) };
+        let (hidden, rest) = after.split_at(end);
+        // Blanks say nothing, and show where words stand.
+        let hidden: String = hidden
+            .split_inclusive(' ')
+            .map(|word| match word.strip_suffix(' ') {
+                Some(word) => stars(word) + " ",
+                None => stars(word),
+            })
+            .collect();
+        format!("{before}{hidden}{rest}")
+    };
+    let masked = lines.split('\n').map(line).collect::<Vec<_>>().join("\n");
+    Cow::Owned(shown(&masked).into_owned())
+}
+
 /// A span of a file as a range of some of its lines, which begin at `offset`. Carets stand between characters.
 fn within_lines(span: Span, offset: usize, lines: &str) -> Range<usize> {
     let clip = |at: u32| floor(lines, (at as usize).saturating_sub(offset));
@@ -99,6 +131,15 @@ fn within_lines(span: Span, offset: usize, lines: &str) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sr15_lines_of_secrets_and_passwords_of_addresses_do_not_show() {
+        let secret = Source::new("a.yaml", "kind: Secret\ndata:\n  a: xyz é\n  more\n");
+        assert_eq!(masked(&secret, "kind: Secret\n  a: xyz é\n  more"), "kind: ******\n  a: *** **\n  ****");
+        let source = Source::new("a.yaml", "kind: GitSource\nurl: https://ada:pw@host/x\nb: https://host/x\n");
+        assert_eq!(masked(&source, "url: https://ada:pw@host/x"), "url: https://******@host/x");
+        assert_eq!(masked(&source, "b: https://host/x"), "b: https://host/x");
+    }
 
     #[test]
     fn a_message_shows_its_lines() {

@@ -138,6 +138,17 @@ pub struct Origin {
     pub port: u16,
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.scheme {
+            Scheme::Https => "https",
+            Scheme::Ssh => "ssh",
+        };
+        write!(f, "{scheme}://{}", self.host)?;
+        if self.port == self.scheme.port() { Ok(()) } else { write!(f, ":{}", self.port) }
+    }
+}
+
 /// A letter or digit, then more of them and some others.
 fn word(text: &str, others: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -10,6 +10,7 @@
 //! [`check`] refuses what must never happen.
 
 pub mod allow;
+pub mod bond;
 pub mod compare;
 mod decide;
 pub mod health;

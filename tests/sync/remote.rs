@@ -123,6 +123,32 @@ async fn sr5_a_host_of_an_unknown_authority_is_not_shown_the_password() {
     scene.end().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn sr4_a_source_that_moves_to_another_host_does_not_take_its_password_along() {
+    let mut scene = fetched();
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+    scene.source(shop);
+    scene.start();
+    scene.until(&first, State::Success).await;
+    scene.pass(5).await;
+    let asked = scene.host().asked().len();
+    let moved = value!({"spec": {"url": "https://git.example:8443/team/shop.git"}});
+    scene.patch("tidegate.dev", "v1alpha1", "gitsources", "", "shop", moved).unwrap();
+    scene.pass(30).await;
+    let (_, message) = ready(&scene);
+    assert!(message.contains("the Secret fetch was given for https://git.example; write it anew"), "{message}");
+    // Nor is the token to report with shown to whoever the source calls its host now.
+    let source = scene.git_source("shop");
+    let reported = source.list_at(&["status", "conditions"]).iter().find(|c| c.str_at(&["type"]) == Some("Reported"));
+    let reported = reported.unwrap().str_at(&["message"]).unwrap().to_owned();
+    assert!(reported.contains("the Secret token was given for https://git.example; write it anew"), "{reported}");
+    assert_eq!(scene.host().asked()[asked..], []);
+    assert!(scene.get("", "configmaps", "a").is_some(), "nothing is taken away");
+    scene.end().await;
+}
+
 /// What a host sends to the door, and the code it gets.
 async fn knock(hooks: &Hooks, path: &str, signature: Option<String>, body: &str) -> u16 {
     let (ours, theirs) = tokio::io::duplex(64 << 10);

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Settings, Shared, keep::Subject, pass::State};
 use crate::{
     api::{GitRevision, GitSourceStatus, Time},
+    engine::key::Place,
     io::{
         git::{self, Access, FetchLimits, Fetched, ReadLimits, Store},
         kinds,
@@ -20,6 +21,7 @@ use crate::{
     sync::{
         self,
         allow::Allowance,
+        bond,
         set::{self, Problem, Scope, Set},
         view,
     },
@@ -38,6 +40,14 @@ pub async fn fetch(
     shared: &Shared,
     hinted: bool,
 ) -> view::Fetched {
+    if state.shown.is_empty() {
+        state.shown = status.credentials.clone();
+    }
+    // Another repository: what is known is about the one before.
+    if state.store.as_ref().is_some_and(|(url, _)| *url != spec.url) {
+        (state.store, state.head, state.failed, state.polled) = (None, None, None, None);
+        (state.followed, state.promoted) = (None, None);
+    }
     let now = settings.clock.now();
     let asked = !subject.request.is_empty() && subject.request != status.last_sync_request;
     let due = state.poll_at(spec).is_none_or(|at| at <= now) || state.generation != subject.generation;
@@ -91,8 +101,11 @@ async fn resolve(
     let access = match &spec.secret {
         None => Access::anonymous(&remote),
         Some(name) => {
-            let read = shared.secrets.read(&subject.place.namespace, name).await;
-            let data = read.map_err(|cause| git::Error::Credentials { remote: remote.to_string(), cause })?;
+            let refused = |cause| git::Error::Credentials { remote: remote.to_string(), cause };
+            let read = shared.secrets.versioned(&subject.place.namespace, name).await;
+            let (data, version) = read.map_err(refused)?;
+            let given = bond::Given { name, version: &version };
+            bond::bind(&mut state.shown, bond::Purpose::Fetch, given, &remote.origin().to_string()).map_err(refused)?;
             Access::from_secret(&remote, &data)?
         }
     };
@@ -277,7 +290,7 @@ async fn load(
     // Files of other tools lie about in every repository: what holds no object at all is none of ours.
     let parsed: Vec<manifest::File> = parsed.into_iter().filter(|file| !is_other(file)).collect();
     kinds::learn(&shared.api, &set::kinds(&parsed), &mut state.sorts).await.map_err(|error| error.to_string())?;
-    let mut set = set::read(&parsed, &scope(subject, spec), &state.sorts);
+    let mut set = set::read(&parsed, &scope(&subject.place, spec), &state.sorts);
     // What is not read may have been meant for the cluster, so nothing of the commit is done.
     for refused in &files.refused {
         let message = format!("the entry {}", refused.why);
@@ -313,8 +326,8 @@ async fn blame(state: &State, set: &mut Set, store: &Store, commit: &str) {
 }
 
 /// Where the objects of a source go.
-pub fn scope(subject: &Subject, spec: &GitSource) -> Scope {
-    let own = subject.place.namespace.to_string();
+pub fn scope(source: &Place, spec: &GitSource) -> Scope {
+    let own = source.namespace.to_string();
     let target = spec.target_namespace.clone().unwrap_or_else(|| own.clone());
     let namespaces = match spec.namespaces.as_slice() {
         [] => vec![own, target.clone()],

@@ -54,7 +54,7 @@ use crate::{
     sync::{Report, view::mark},
 };
 
-pub use self::{board::Board, pass::State};
+pub use self::{board::Board, fetch::scope, observe::sets, pass::State};
 
 /// How the sources are looked after.
 #[derive(Clone, Default)]

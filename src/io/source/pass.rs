@@ -14,7 +14,7 @@ use super::{
     tell::{Teller, Telling},
 };
 use crate::{
-    api::{GitRevision, GitSourceStatus},
+    api::{GitRevision, GitSourceStatus, ShownSecret},
     engine::{
         cache::version_of,
         key::{ObjectKey, Place, Resource},
@@ -77,6 +77,8 @@ pub struct State {
     told_as: Option<(String, Option<String>, Option<ReportTo>)>,
     /// What was last written to an object, how often in a row, and since when.
     writes: HashMap<Id, (Text, u32, Timestamp)>,
+    /// Which hosts Secrets were shown to.
+    pub(super) shown: Vec<ShownSecret>,
     /// What commits were last told.
     told: HashMap<(Text, Option<Text>), Report>,
 }
@@ -92,6 +94,8 @@ impl State {
 const MOST_WRITES: u32 = 8;
 /// How many words are remembered so as not to be said twice; those about other commits are forgotten first.
 const MOST_TOLD: usize = 256;
+/// No generation of any specification.
+const NEVER: i64 = -1;
 /// How long writes count.
 const RIVALRY: SignedDuration = SignedDuration::from_secs(60);
 
@@ -153,7 +157,7 @@ impl Pass<'_> {
             Ok(_) | Err(_) => Fetched::Nothing,
         };
         let Some(view) = self.view(state, status, fetched).await? else { return Ok(None) };
-        let verdict = decide(&view);
+        let mut verdict = decide(&view);
         let broken = check(&view, &verdict);
         let reasons: Vec<String> = verdict.reasons.iter().map(ToString::to_string).collect();
         tracing::info!(source = %subject.place, actions = verdict.actions.len(), reasons = reasons.join("; "), "decided");
@@ -164,6 +168,9 @@ impl Pass<'_> {
         }
         // Overtaken commits are told before their last trace is recorded away.
         self.tell(state, &verdict).await;
+        if !subject.is_leaving && subject.spec.as_ref().is_ok_and(|spec| !spec.suspend) {
+            verdict.status.credentials = state.shown.clone();
+        }
         if let (Some(board), Ok(spec)) = (&self.settings.board, &subject.spec) {
             board.show(&subject.place, spec, &verdict.status);
         }
@@ -290,11 +297,14 @@ impl Pass<'_> {
         };
         // One that knows what it said goes on; a new one would have to read it first.
         let teller = match kept {
-            Some((_, teller)) => teller,
-            None => Teller::of(telling).await,
+            Some((_, teller)) => Ok(teller),
+            None => Teller::of(telling, &mut state.shown).await,
         };
-        state.teller = Some((subject.generation, teller));
-        state.told_as = told_as;
+        match teller {
+            Ok(teller) => (state.teller, state.told_as) = (Some((subject.generation, teller)), told_as),
+            // Looked at again in the next pass: somebody may have done something about it.
+            Err(why) => (state.teller, state.told_as) = (Some((NEVER, Teller::Nobody(Some(why)))), None),
+        }
         let Some(hooks) = &self.settings.hooks else { return };
         let door =
             webhook::Source { namespace: subject.place.namespace.to_string(), name: subject.place.name.to_string() };

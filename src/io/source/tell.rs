@@ -8,11 +8,13 @@ use std::{
     time::Duration,
 };
 
+use http::Uri;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::{keep, secret::Secrets};
 use crate::{
+    api::ShownSecret,
     engine::key::Place,
     forge::{self, Credential, Status, notes, reporter::Reporter},
     io::{
@@ -25,7 +27,7 @@ use crate::{
         git_source::{GitSource, Host},
         remote::Remote,
     },
-    sync::{Report, State},
+    sync::{Report, State, bond},
 };
 
 /// Who is told.
@@ -103,10 +105,10 @@ pub struct Telling {
 }
 
 impl Teller {
-    /// Who is told of a source's commits.
-    pub async fn of(telling: Telling) -> Teller {
+    /// Who is told of a source's commits; an error if a Secret would be shown to somebody it was not given for.
+    pub async fn of(telling: Telling, shown: &mut Vec<ShownSecret>) -> Result<Teller, String> {
         let host = telling.spec.report.as_ref().map(|report| report.host);
-        match (host, telling.remote.clone(), telling.network.clone()) {
+        Ok(match (host, telling.remote.clone(), telling.network.clone()) {
             (Some(Host::None), _, _) => Teller::Nobody(None),
             // A repository without a host keeps its own notes.
             (Some(Host::Notes), _, _) | (None, None, _) => Teller::Notes(telling.store),
@@ -114,6 +116,7 @@ impl Teller {
                 let api = telling.spec.report.as_ref().and_then(|report| report.url.clone());
                 match forge::Place::of(host, &remote, api.as_deref()) {
                     Ok(Some(forge)) => {
+                        bind(&telling, &forge, shown).await?;
                         let (sender, receiver) = mpsc::channel(256);
                         let trouble = Trouble::default();
                         tokio::spawn(talk(telling, remote, forge, network, receiver, trouble.clone()));
@@ -127,7 +130,7 @@ impl Teller {
                 }
             }
             (Some(_) | None, _, _) => Teller::Nobody(None),
-        }
+        })
     }
 
     /// Why commits cannot be told, if they cannot.
@@ -174,6 +177,15 @@ const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
 
 /// How often the Secret is read again while the host refuses what is in it.
 const NEW_TOKEN: Duration = Duration::from_secs(60);
+
+/// Binds the Secret to tell with to the host that is told. One that cannot be read is nobody's yet.
+async fn bind(telling: &Telling, forge: &forge::Place, shown: &mut Vec<ShownSecret>) -> Result<(), String> {
+    let Some(name) = secret_of(&telling.spec) else { return Ok(()) };
+    let Ok((_, version)) = telling.secrets.versioned(&telling.place.namespace, &name).await else { return Ok(()) };
+    let api: Uri = forge.api.parse().map_err(|_| format!("{:?} is no address", forge.api))?;
+    let host = format!("https://{}", api.authority().map(|authority| authority.as_str()).unwrap_or_default());
+    bond::bind(shown, bond::Purpose::Report, bond::Given { name: &name, version: &version }, &host)
+}
 
 /// Tells a host, at the reporter's pace, until nobody has anything to say any more.
 async fn talk(

@@ -71,21 +71,33 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
 }
 
 fn url(url: &str, at: &At, notes: &mut Notes) {
+    let named = without_user(url);
     let repository = ["https://", "ssh://"].iter().find_map(|scheme| url.strip_prefix(scheme));
     let (what, remedy) = match repository.map(|rest| rest.split_once('/').unwrap_or((rest, ""))) {
-        None => (format!("{url:?} is neither https:// nor ssh://"), "write https://host/path or ssh://user@host/path"),
+        None => {
+            (format!("{named:?} is neither https:// nor ssh://"), "write https://host/path or ssh://user@host/path")
+        }
         Some(("", _) | (_, "")) => {
-            (format!("{url:?} names no repository"), "write https://host/path or ssh://user@host/path")
+            (format!("{named:?} names no repository"), "write https://host/path or ssh://user@host/path")
         }
         Some((host, _)) if host.contains('@') && url.starts_with("https://") => {
             ("a URL is no place for credentials".to_owned(), "put them into a Secret, and name it in secretRef")
         }
         Some(_) => match Remote::parse(url) {
             Ok(_) => return,
-            Err(wrong) => (format!("{url:?} {wrong}"), "write https://host/path or ssh://user@host/path"),
+            Err(wrong) => (format!("{named:?} {wrong}"), "write https://host/path or ssh://user@host/path"),
         },
     };
     notes.ours(at, Code::SourceUrl, what, remedy);
+}
+
+/// A URL as it can be repeated: who or what stands before its host may be a password.
+fn without_user(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => format!("{}***{}", &url[..scheme + 3], &url[at..]),
+        (None, Some(at)) => format!("***{}", &url[at..]),
+        (Some(_) | None, Some(_) | None) => url.to_owned(),
+    }
 }
 
 /// Nothing outside of the repository is read.
