@@ -23,7 +23,7 @@ pub mod resource {
     use super::Resource;
     use crate::{
         api::constants::{GROUP, VERSION},
-        route::Kind,
+        route::{Apis, Kind},
     };
 
     /// Rollouts.
@@ -73,7 +73,7 @@ pub mod resource {
 
     /// What a router reads.
     pub fn route(kind: Kind) -> Resource {
-        Resource::new(kind.group(), kind.version(), kind.plural())
+        Resource::new(kind.group(), kind.version(&Apis::default()), kind.plural())
     }
 
     /// The resource of the workload that a Rollout refers to.

@@ -37,7 +37,7 @@ impl<'v> Pass<'v> {
         self.ping_pong_services();
         self.canary_services();
         if self.traffic().is_break() {
-            return self.close(None);
+            return self.count_only();
         }
         if let Err(problem) = self.analysis_runs() {
             return self.invalid(&problem);
@@ -68,6 +68,21 @@ impl<'v> Pass<'v> {
             }
         }
         self.persist(next)
+    }
+
+    /// Traffic does not go where it should, and nothing may follow from where it is: status says how many pods there are, and
+    /// else what it said.
+    fn count_only(self) -> Verdict {
+        let now = self.canary_base();
+        let counted = RolloutStatus {
+            replicas: now.replicas,
+            updated_replicas: now.updated_replicas,
+            ready_replicas: now.ready_replicas,
+            available_replicas: now.available_replicas,
+            hpa_replicas: now.hpa_replicas,
+            ..self.view.rollout.status.clone()
+        };
+        self.close(Some(counted))
     }
 
     /// What status says of every canary.

@@ -131,7 +131,7 @@ impl Pass<'_> {
             return Scaled::Yes;
         }
         let new_size = replicas::canary(&view.rollout, &sets, self.next.canary.weights.as_ref()).new;
-        if self.new_set(new_size) == Scaled::Yes {
+        if self.new_set(self.held_by_traffic(new_size)) == Scaled::Yes {
             return Scaled::Yes;
         }
         self.old_canary_sets(&sets)

@@ -126,6 +126,8 @@ impl<'v> Pass<'v> {
         }
         let done = &so_far[..so_far.len().min(usize::try_from(index).unwrap_or_default())];
         let before = done.iter().rev().find_map(|step| step.set_weight).unwrap_or_default();
+        // A step that lowers the weight waits for no pods: they go when the traffic has.
+        let before = if step.is_some() { before.min(step::set_weight(rollout)) } else { before };
         let recorded = self.recorded().map(|weights| &weights.canary);
         let now = recorded.filter(|canary| new.info.hash == canary.pod_template_hash).map_or(0, |canary| canary.weight);
         // Steps may have been skipped, by hand or by going back: they have weights whose pods were never there.
@@ -319,6 +321,20 @@ impl<'v> Pass<'v> {
         Some(if is_ping { PONG } else { PING })
     }
 
+    /// A size of the new version that its traffic allows: while that is on its way down, pods stay for what is left of it.
+    pub(super) fn held_by_traffic(&self, size: i32) -> i32 {
+        let view = self.view;
+        let (Some(new), Some((canary, _))) = (view.new_set(), routing(view)) else { return size };
+        let weights = self.next.canary.weights.as_ref().map(|weights| &weights.canary);
+        let Some(weight) = weights.filter(|canary| new.info.hash == canary.pod_template_hash) else { return size };
+        if canary.replica_progress_threshold.is_some() || step::canary_scale(&view.rollout).is_some() {
+            return size;
+        }
+        let needed = replicas::for_weight(self.replicas(), weight.weight, self.max_weight());
+        let needed = i32::try_from(needed).unwrap_or(i32::MAX).min(new.info.desired);
+        size.max(needed)
+    }
+
     /// Old versions behind a router: nothing goes to them, so they go once nothing refers to them. The one that was stable
     /// last stays for its delay.
     pub(super) fn routed_others(&mut self) -> Scaled {
@@ -451,6 +467,8 @@ mod tests {
             (4, 1, Some(0), &plain, &at(3), 0),
             (4, 3, Some(0), &plain, &at(3), 75),
             (4, 4, Some(75), &plain, &at(4), 100),
+            // Down again: the weight first.
+            (4, 3, Some(75), &value!({"steps": [{"setWeight": 75}, {"setWeight": 10}]}), &at(1), 10),
             (4, 1, Some(25), &plain, &aborted, 0),
             // A stable version that shrank gets back what it carries.
             (1, 3, Some(75), &dynamic, &aborted, 75),

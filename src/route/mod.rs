@@ -7,6 +7,7 @@
 mod alb;
 mod ingress;
 mod nginx;
+mod smi;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,6 +34,8 @@ use crate::{
 pub enum Kind {
     /// An Ingress.
     Ingress,
+    /// A TrafficSplit of the Service Mesh Interface.
+    TrafficSplit,
 }
 
 impl Kind {
@@ -40,13 +43,15 @@ impl Kind {
     pub fn group(self) -> &'static str {
         match self {
             Kind::Ingress => "networking.k8s.io",
+            Kind::TrafficSplit => "split.smi-spec.io",
         }
     }
 
     /// The version that is read and written.
-    pub fn version(self) -> &'static str {
+    pub fn version(self, apis: &Apis) -> &'static str {
         match self {
             Kind::Ingress => "v1",
+            Kind::TrafficSplit => apis.smi.as_str(),
         }
     }
 
@@ -54,6 +59,7 @@ impl Kind {
     pub fn plural(self) -> &'static str {
         match self {
             Kind::Ingress => "ingresses",
+            Kind::TrafficSplit => "trafficsplits",
         }
     }
 
@@ -61,13 +67,48 @@ impl Kind {
     pub fn word(self) -> &'static str {
         match self {
             Kind::Ingress => "Ingress",
+            Kind::TrafficSplit => "TrafficSplit",
         }
     }
 
     /// What Argo Rollouts calls one that does not exist.
     pub fn not_found(self, name: &str) -> String {
         match self {
+            // Read through a cache, which calls it by one.
             Kind::Ingress => format!("ingress.networking.k8s.io \"{name}\" not found"),
+            Kind::TrafficSplit => format!("{}.{} \"{name}\" not found", self.plural(), self.group()),
+        }
+    }
+}
+
+/// The versions of routers' APIs that are spoken; those of Argo Rollouts if nothing else is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Apis {
+    /// Of TrafficSplits.
+    pub smi: SmiVersion,
+}
+
+/// A version of TrafficSplits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SmiVersion {
+    /// Weights are quantities.
+    #[default]
+    V1Alpha1,
+    /// Weights are numbers.
+    V1Alpha2,
+    /// The same, with more of what is not ours.
+    V1Alpha3,
+}
+
+impl SmiVersion {
+    /// As paths spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SmiVersion::V1Alpha1 => "v1alpha1",
+            SmiVersion::V1Alpha2 => "v1alpha2",
+            SmiVersion::V1Alpha3 => "v1alpha3",
         }
     }
 }
@@ -125,6 +166,8 @@ pub struct Routes {
     objects: BTreeMap<Id, Value>,
     #[serde(skip)]
     order: Vec<Id>,
+    #[serde(skip)]
+    apis: Apis,
 }
 
 /// Keys of an object are texts; ours are not.
@@ -135,7 +178,12 @@ fn listed<S: serde::Serializer>(objects: &BTreeMap<Id, Value>, serializer: S) ->
 impl Routes {
     /// These objects, none of them changed.
     pub fn of(objects: impl IntoIterator<Item = (Id, Value)>) -> Routes {
-        Routes { objects: objects.into_iter().collect(), order: Vec::new() }
+        Routes { objects: objects.into_iter().collect(), order: Vec::new(), apis: Apis::default() }
+    }
+
+    /// The same, of these versions.
+    pub fn speaking(self, apis: Apis) -> Routes {
+        Routes { apis, ..self }
     }
 
     /// Those that were seen.
@@ -173,6 +221,8 @@ pub enum Leaf {
     Nginx,
     /// The AWS load balancer controller.
     Alb,
+    /// The Service Mesh Interface.
+    Smi,
 }
 
 /// The routers of a Rollout in the order in which they are told, or the name of the first that cannot be.
@@ -181,7 +231,7 @@ pub fn leaves(routing: &RolloutTrafficRouting) -> Result<Vec<Leaf>, &str> {
         ("Istio", routing.istio.is_some(), None),
         ("Nginx", routing.nginx.is_some(), Some(Leaf::Nginx)),
         ("ALB", routing.alb.is_some(), Some(Leaf::Alb)),
-        ("SMI", routing.smi.is_some(), None),
+        ("SMI", routing.smi.is_some(), Some(Leaf::Smi)),
         ("Ambassador", routing.ambassador.is_some(), None),
         ("AppMesh", routing.app_mesh.is_some(), None),
         ("Traefik", routing.traefik.is_some(), None),
@@ -195,7 +245,11 @@ pub fn leaves(routing: &RolloutTrafficRouting) -> Result<Vec<Leaf>, &str> {
 /// The objects that a Rollout's routers read and write, whether they exist or not.
 pub fn named(rollout: &Rollout) -> Vec<Id> {
     let ingresses = refers::ingresses(rollout).into_iter();
-    ingresses.map(|key| Id::beside(rollout, Kind::Ingress, &key.name)).collect()
+    let mut named: Vec<Id> = ingresses.map(|key| Id::beside(rollout, Kind::Ingress, &key.name)).collect();
+    if let Some((canary, RolloutTrafficRouting { smi: Some(smi), .. })) = routing(rollout) {
+        named.push(smi::Writer { rollout, canary, smi }.id());
+    }
+    named
 }
 
 /// What is wrong with the objects that must exist: the first that is missing, in the words of Argo Rollouts.
@@ -277,6 +331,8 @@ pub enum Problem {
     MissingStable(String),
     /// The canary's Ingress is somebody else's.
     NotOurs(String),
+    /// The TrafficSplit is somebody else's.
+    SplitNotOurs(String),
     /// No rule of the Ingress leads to the Service.
     NoBackend {
         /// The Ingress.
@@ -306,6 +362,7 @@ impl fmt::Display for Problem {
                 write!(f, "error retrieving stableIngress `{name}` from cache: {cause}")
             }
             Problem::NotOurs(name) => write!(f, "canary ingress `{name}` controlled by different object"),
+            Problem::SplitNotOurs(name) => write!(f, "Rollout does not own TrafficSplit `{name}`"),
             Problem::NoBackend { ingress, service } => {
                 write!(f, "ingress `{ingress}` has no rules using service {service} backend")
             }
@@ -330,20 +387,30 @@ pub fn write(
     told: &mut Vec<Told>,
 ) -> Result<(), Problem> {
     let Some((canary, routing)) = routing(rollout) else { return Ok(()) };
-    match (leaf, &routing.nginx, &routing.alb) {
-        (Leaf::Nginx, Some(nginx), _) => nginx::Writer { rollout, canary, routing, nginx }.write(routes, step, told),
-        (Leaf::Alb, _, Some(alb)) => alb::Writer { rollout, canary, routing, alb }.write(routes, step, told),
-        (Leaf::Nginx, None, _) | (Leaf::Alb, _, None) => Ok(()),
-    }
+    let done = match leaf {
+        Leaf::Nginx => {
+            let nginx = routing.nginx.as_ref();
+            nginx.map(|nginx| nginx::Writer { rollout, canary, routing, nginx }.write(routes, step, told))
+        }
+        Leaf::Alb => {
+            let alb = routing.alb.as_ref();
+            alb.map(|alb| alb::Writer { rollout, canary, routing, alb }.write(routes, step, told))
+        }
+        Leaf::Smi => {
+            let smi = routing.smi.as_ref();
+            smi.map(|smi| smi::Writer { rollout, canary, smi }.write(routes, step, told))
+        }
+    };
+    done.unwrap_or(Ok(()))
 }
 
 /// Where a router sends the traffic; `None` if nobody told it yet, or if its objects do not agree.
 pub fn read(leaf: Leaf, rollout: &Rollout, routes: &Routes) -> Option<Route> {
     let (canary, routing) = routing(rollout)?;
-    match (leaf, &routing.nginx, &routing.alb) {
-        (Leaf::Nginx, Some(nginx), _) => nginx::Writer { rollout, canary, routing, nginx }.read(routes),
-        (Leaf::Alb, _, Some(alb)) => alb::Writer { rollout, canary, routing, alb }.read(routes),
-        (Leaf::Nginx, None, _) | (Leaf::Alb, _, None) => None,
+    match leaf {
+        Leaf::Nginx => nginx::Writer { rollout, canary, routing, nginx: routing.nginx.as_ref()? }.read(routes),
+        Leaf::Alb => alb::Writer { rollout, canary, routing, alb: routing.alb.as_ref()? }.read(routes),
+        Leaf::Smi => smi::Writer { rollout, canary, smi: routing.smi.as_ref()? }.read(routes),
     }
 }
 

@@ -128,7 +128,7 @@ impl Checker {
                 Some(Kind::Rollout) => self.rollout_changed(change),
                 Some(Kind::Set) => self.set_changed(store, change),
                 Some(Kind::Service) => self.service_changed(change),
-                Some(Kind::Pod | Kind::Workload | Kind::Ingress) | None => {}
+                Some(Kind::Pod | Kind::Workload | Kind::Ingress | Kind::Split) | None => {}
             }
         }
         self.cursor = store.version();

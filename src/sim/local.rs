@@ -476,12 +476,13 @@ fn furnished(start: Timestamp, seed: u64) -> Store {
 }
 
 /// What the engine follows.
-fn watched() -> [Resource; 11] {
+fn watched() -> [Resource; 12] {
     let [rollouts, sets, services, runs] = resource::always();
     let [pods, deployments, pod_templates] = [resource::pods(), resource::deployments(), resource::pod_templates()];
     let [own, clusters] = [resource::templates(), resource::cluster_templates()];
-    let [ingresses, jobs] = [resource::route(route::Kind::Ingress), resource::jobs()];
-    [rollouts, sets, services, pods, deployments, pod_templates, own, clusters, ingresses, runs, jobs]
+    let [ingresses, splits] = [route::Kind::Ingress, route::Kind::TrafficSplit].map(resource::route);
+    let jobs = resource::jobs();
+    [rollouts, sets, services, pods, deployments, pod_templates, own, clusters, ingresses, splits, runs, jobs]
 }
 
 /// The watched resource of a kind.

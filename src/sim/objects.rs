@@ -23,6 +23,8 @@ pub fn kind_of(kind: &str) -> Option<Resource> {
         "Deployment" => resource::deployments(),
         "Service" => resource::services(),
         "Ingress" => resource::route(crate::route::Kind::Ingress),
+        "TrafficSplit" => resource::route(crate::route::Kind::TrafficSplit),
+        "CustomResourceDefinition" => Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions"),
         "Pod" => resource::pods(),
         "PodTemplate" => resource::pod_templates(),
         "PodDisruptionBudget" => Resource::new("policy", "v1", "poddisruptionbudgets"),

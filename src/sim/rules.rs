@@ -32,6 +32,8 @@ pub enum Kind {
     Workload,
     /// An Ingress that a router reads.
     Ingress,
+    /// A TrafficSplit.
+    Split,
 }
 
 impl Kind {
@@ -44,6 +46,7 @@ impl Kind {
             "Pod" => Kind::Pod,
             "Deployment" => Kind::Workload,
             "Ingress" => Kind::Ingress,
+            "TrafficSplit" => Kind::Split,
             _ => return None,
         })
     }
@@ -58,6 +61,7 @@ impl fmt::Display for Kind {
             Kind::Pod => "of the pod",
             Kind::Workload => "of the workload",
             Kind::Ingress => "of the ingress",
+            Kind::Split => "of the traffic split",
         })
     }
 }
@@ -97,6 +101,7 @@ fn is_own(kind: Kind, path: &str, old: &Value) -> bool {
                 || path.starts_with("status")
         }
         Kind::Workload => path == "spec.replicas",
+        Kind::Split => path == "spec.service" || path == "spec.backends",
         // The canary's is made by the engine; of any other it writes actions, conditions, and paths for them.
         Kind::Ingress if object::controller(old).is_some() => {
             ["metadata.annotations", "metadata.labels", "spec"].iter().any(|prefix| path.starts_with(prefix))
@@ -240,10 +245,12 @@ pub fn scaled(rollout: &Value, old: &Value, new: &Value, now: Timestamp) -> Vec<
     let strategy = rollout.at(&["spec", "strategy", "blueGreen"]);
     let generation = rollout.int_at(&["metadata", "generation"]).unwrap_or_default().to_string();
     let is_observed = text(rollout, "observedGeneration") == generation;
+    // There is nothing to go back to from a first version: its abort is without effect.
     let is_aborted = flag(rollout, "abort")
         // The later word: it is promoted although it was aborted.
         && !flag(rollout, "promoteFull")
         && is_observed
+        && !text(rollout, "stableRS").is_empty()
         && hash == text(rollout, "currentPodHash")
         // Without a stable version there is nothing to go back to.
         && !text(rollout, "stableRS").is_empty()

@@ -108,7 +108,8 @@ pub enum Rests {
 }
 
 /// What is looked at.
-const LOOKED_AT: [&str; 7] = ["Rollout", "ReplicaSet", "Service", "Deployment", "Ingress", "AnalysisRun", "Job"];
+const LOOKED_AT: [&str; 8] =
+    ["Rollout", "ReplicaSet", "Service", "Deployment", "Ingress", "TrafficSplit", "AnalysisRun", "Job"];
 
 impl Player {
     /// A player on a cluster.

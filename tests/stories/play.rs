@@ -11,6 +11,7 @@ use tidegate::{
         local::Local,
         story::{Player, Story},
     },
+    value,
 };
 
 use crate::trace::{self, Seen};
@@ -35,7 +36,6 @@ pub fn needs(story: &Story) -> Option<&'static str> {
     let text = format!("{:?} {:?}", story.objects, story.acts);
     let needs = [
         ("\"istio\"", "Istio"),
-        ("\"smi\"", "SMI"),
         ("\"analysis", "analysis"),
         ("PromotionAnalysis", "analysis"),
         ("\"experiment", "experiments"),
@@ -69,6 +69,9 @@ pub fn play(story: &Story, pace: Pace) -> (Vec<String>, BTreeMap<String, Value>)
     let mut local = Local::new(start, Settings { seed: pace.seed, jitter, ..Settings::default() });
     local.latency = SignedDuration::from_millis(pace.latency);
     let mut player = Player::new(local);
+    if format!("{:?}", story.objects).contains("\"smi\"") {
+        player.apply(&traffic_split());
+    }
     let results = player.play(story);
     assert_eq!(player.local.refused, [], "{}: rules would have been broken", story.name);
     assert_eq!(player.local.checker.broken(), Vec::<String>::new(), "{}: rules were broken", story.name);
@@ -87,4 +90,20 @@ pub fn play(story: &Story, pace: Pace) -> (Vec<String>, BTreeMap<String, Value>)
         })
         .collect();
     (results, trace::build(&seen, &events))
+}
+
+/// What a mesh brings along.
+fn traffic_split() -> Tree {
+    value!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "trafficsplits.split.smi-spec.io"},
+        "spec": {
+            "group": "split.smi-spec.io",
+            "scope": "Namespaced",
+            "names": {"kind": "TrafficSplit", "plural": "trafficsplits", "singular": "trafficsplit", "listKind": "TrafficSplitList"},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    })
 }
