@@ -274,3 +274,92 @@ fn trim(status: &mut AnalysisRunStatus, plan: &Plan) -> Vec<(String, usize)> {
     }
     trimmed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{api, kubernetes::value::Value, value};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn run(spec: Value, status: Value) -> AnalysisRun {
+        api::read(&value!({"metadata": {"name": "r", "uid": "u"}, "spec": spec, "status": status})).object
+    }
+
+    fn sample(phase: &str, message: &str) -> Sample {
+        let measurement = Measurement { phase: phase.into(), message: message.into(), ..Measurement::default() };
+        Sample { measurement, ..Sample::default() }
+    }
+
+    /// Measures whenever something is due; answers when, and how the run ended.
+    fn play(spec: Value, answers: &[&str], end: i64) -> (Vec<i64>, String) {
+        let (mut run, mut times, mut next) = (run(spec, value!({})), Vec::new(), answers.iter());
+        for second in 0..end {
+            let Look::Open(plan) = look(&run, at(second)) else { break };
+            let samples = plan.tasks.iter().map(|_| {
+                times.push(second);
+                sample(next.next().copied().unwrap_or("Successful"), "")
+            });
+            let samples = samples.collect();
+            run.status = decide(&run, &plan, samples, &[], at(second)).status;
+        }
+        (times, run.status.phase)
+    }
+
+    #[test]
+    fn s46_measurements_come_in_their_time_and_number() {
+        let metric = |metric: Value| {
+            let mut metric = metric;
+            metric.set_at(&["name"], "m");
+            metric.set_at(&["provider", "web", "url"], "u");
+            value!({"metrics": [metric]})
+        };
+        let counted = || metric(value!({"count": 3, "interval": "5s"}));
+        for (spec, answers, times, phase) in [
+            (metric(value!({})), vec![], vec![0], "Successful"),
+            (counted(), vec![], vec![0, 6, 12], "Successful"),
+            (counted(), vec!["Successful", "Failed"], vec![0, 6], "Failed"),
+            (counted(), vec!["Error", "Successful"], vec![0, 11, 17, 23], "Successful"),
+            (metric(value!({"initialDelay": "4s"})), vec![], vec![4], "Successful"),
+            (metric(value!({"interval": "20s"})), vec![], vec![0, 21, 42], "Running"),
+            (metric(value!({"consecutiveErrorLimit": 0})), vec!["Error"], vec![0], "Error"),
+        ] {
+            assert_eq!(play(spec.clone(), &answers, 50), (times, phase.to_owned()), "{spec}");
+        }
+    }
+
+    #[test]
+    fn secrets_do_not_show_and_are_asked_for_only_when_something_is_due() {
+        let secret = value!({"name": "token", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}});
+        let metric = value!({"name": "m", "provider": {"web": {"url": "{{args.token}}"}}});
+        let run = run(value!({"args": [secret], "metrics": [metric]}), value!({}));
+        let Look::Open(mut plan) = look(&run, at(0)) else { panic!() };
+        assert_eq!(plan.secrets(&run).len(), 1);
+        let filled = plan.ready(&run, &["canary-secret".into()]).unwrap();
+        assert_eq!(filled[0].provider.web.as_ref().unwrap().url, "canary-secret");
+        let told = vec![sample("Error", "canary-secret is wrong")];
+        let verdict = decide(&run, &plan, told, &["canary-secret".into()], at(0));
+        assert_eq!(verdict.status.metric_results[0].measurements[0].message, "***** is wrong");
+        plan.tasks.clear();
+        assert!(plan.secrets(&run).is_empty());
+    }
+
+    #[test]
+    fn what_can_never_be_measured_says_why_and_ends() {
+        for (spec, words) in [
+            (value!({"metrics": []}), "Analysis spec invalid: no metrics specified"),
+            (
+                value!({"metrics": [{"name": "{{args.x}}"}]}),
+                "Unable to resolve metric arguments: failed to resolve {{args.x}}",
+            ),
+        ] {
+            let run = run(spec, value!({}));
+            let Look::Broken(problem) = look(&run, at(0)) else { panic!() };
+            assert_eq!(problem, words);
+            let verdict = broken(&run, problem);
+            assert_eq!((verdict.status.phase.as_str(), verdict.events[0].reason), ("Error", "AnalysisRunError"));
+        }
+    }
+}

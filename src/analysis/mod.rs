@@ -11,12 +11,14 @@ pub mod assess;
 pub mod by_hand;
 mod decide;
 pub mod expression;
+mod judge;
 pub mod phase;
 pub mod schedule;
 
 use crate::api::{AnalysisRunStatus, MetricResult};
 
 pub use decide::{Look, Plan, Sample, Verdict, broken, decide, dry_run, kept, look, unresolved};
+pub use judge::{Judgement, judge};
 pub use phase::Phase;
 pub use schedule::{Task, Work};
 

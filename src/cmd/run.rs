@@ -377,7 +377,8 @@ async fn stopped() {
 /// What the operator says about measuring, in the variables of Argo Rollouts.
 fn measuring() -> metric::Settings {
     let namespace = std::env::var("ARGO_ROLLOUTS_ANALYSIS_JOB_NAMESPACE").ok().filter(|name| !name.is_empty());
-    metric::Settings { jobs: metric::job::Place { namespace, elsewhere: false } }
+    let prometheus = std::env::var("ARGO_ROLLOUTS_PROMETHEUS_ADDRESS").ok().filter(|address| !address.is_empty());
+    metric::Settings { jobs: metric::job::Place { namespace, elsewhere: false }, prometheus }
 }
 
 #[cfg(test)]

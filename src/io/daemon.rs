@@ -24,6 +24,7 @@ use super::{
     pass,
     serve::Question,
     watch::{self, Scope},
+    web::Web,
 };
 use crate::{
     api::{
@@ -34,7 +35,7 @@ use crate::{
         cache::News,
         key::{Key, Machine, ObjectKey, Place, Resource},
         measure,
-        metrics::{Ending, Gauges, Metrics},
+        metrics::{Ending, Gauges, Metrics, Objects},
         observe::{self, resource},
         queue::Outcome,
         state::State,
@@ -105,6 +106,7 @@ pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>,
         known: HashSet::new(),
         passes: JoinSet::new(),
         under_way: HashMap::new(),
+        web: Web::new().inspect_err(|error| tracing::warn!(%error, "metrics on the network cannot be measured")).ok(),
     };
     daemon.work(questions, stop).await;
 }
@@ -125,6 +127,8 @@ struct Daemon {
     passes: JoinSet<Done>,
     /// What each pass is about, for one that panics.
     under_way: HashMap<Id, Key>,
+    /// The way to those who measure.
+    web: Option<Web>,
 }
 
 /// A pass that has ended.
@@ -206,8 +210,14 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION"),
             architecture: std::env::consts::ARCH,
         };
-        let rollouts = self.state.cache.all(&resource::rollouts());
-        self.api.metrics().with(|metrics| metrics.page(rollouts, &gauges, self.settings.clock.now()))
+        let cache = &self.state.cache;
+        let templates = cache.all(&resource::templates()).chain(cache.all(&resource::cluster_templates()));
+        let objects = Objects {
+            rollouts: cache.all(&resource::rollouts()).collect(),
+            runs: cache.all(&resource::runs()).collect(),
+            templates: templates.collect(),
+        };
+        self.api.metrics().with(|metrics| metrics.page(&objects, &gauges, self.settings.clock.now()))
     }
 
     /// Whether what is always watched has been listed, or another one does the work.
@@ -339,7 +349,8 @@ impl Daemon {
             }
         }
         let jobs = measure::jobs(&self.state.cache, &run);
-        let seen = io::measure::Seen { now, run, jobs, settings: self.settings.measuring.clone() };
+        let seen =
+            io::measure::Seen { now, run, jobs, settings: self.settings.measuring.clone(), web: self.web.clone() };
         let (api, subject) = (self.api.clone(), key.clone());
         let handle = self.passes.spawn(async move {
             let begun = Instant::now();

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::{
     api::{Api, Error},
     pass::{announce_about, send},
+    web::Web,
 };
 use crate::{
     analysis::{self, Look, Plan, Sample, Verdict, Work, unresolved},
@@ -26,7 +27,7 @@ use crate::{
 };
 
 /// What a pass over an AnalysisRun sees.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Seen {
     /// When.
     pub now: Timestamp,
@@ -36,6 +37,8 @@ pub struct Seen {
     pub jobs: Vec<Value>,
     /// What the operator says about measuring.
     pub settings: Settings,
+    /// The way to the network.
+    pub web: Option<Web>,
 }
 
 /// Measures what is due, decides and writes it down; answers when to look again.
@@ -123,6 +126,14 @@ async fn sample(
         Ask::CreateJob(job) => {
             let (created, write) = create(api, &job).await?;
             Ok((plain(job::begun(run, &job, &created, now)), write))
+        }
+        Ask::Send(request) => {
+            let answer = match &seen.web {
+                Some(web) => web.fetch(&request).await.map_err(|error| error.to_string()),
+                None => Err("there is no way to the network".to_owned()),
+            };
+            let measurement = metric::answered(metric, answer, now);
+            Ok((Sample { measurement, metadata: metric::metadata(metric) }, None))
         }
         Ask::LookAtJob { namespace, name } => {
             let found = find(&seen.jobs, &namespace, &name);

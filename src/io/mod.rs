@@ -16,4 +16,5 @@ pub mod pass;
 pub mod serve;
 pub mod source;
 pub mod watch;
+pub mod web;
 pub mod webhook;

@@ -11,6 +11,7 @@ pub mod convert;
 pub mod decode;
 pub mod duration;
 pub mod facts;
+pub mod jsonpath;
 pub mod kind;
 pub mod names;
 pub mod object;

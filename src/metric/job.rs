@@ -211,3 +211,42 @@ pub fn outdated<'j>(run: &AnalysisRun, jobs: impl Iterator<Item = &'j Value>, ke
     jobs.truncate(jobs.len().saturating_sub(kept));
     jobs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{api, value};
+
+    #[test]
+    fn s46_the_same_measurement_has_the_same_job() {
+        let metric: Metric = api::read(&value!({"name": "rate", "provider": {"job": {"spec": {}}}})).object;
+        let job = metric.provider.job.clone().unwrap_or_default();
+        let name = |count: i64| {
+            let status = value!({"metricResults": [{"name": "rate", "count": count, "error": 1}]});
+            let run = api::read(&value!({"metadata": {"uid": "u", "name": "r"}, "status": status})).object;
+            let built = build(&run, &metric, &job, &Place::default());
+            built.str_at(&["metadata", "name"]).unwrap().to_owned()
+        };
+        assert_eq!((name(0), name(0), name(1)), ("u.rate.2".into(), "u.rate.2".into(), "u.rate.3".into()));
+    }
+
+    #[test]
+    fn s44_only_a_job_that_completed_is_a_success() {
+        let now = Timestamp::from_second(1000).unwrap();
+        let before = Measurement { started_at: Some(Time::from(now)), ..Measurement::default() };
+        let job = |kind: &str| value!({"spec": {"selector": {"matchLabels": {"j": "1"}}}, "status": {"conditions": [{"type": kind}]}});
+        let waiting = value!({"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ErrImagePull"}}}]});
+        let pod = value!({"metadata": {"name": "p", "labels": {"j": "1"}}, "status": waiting});
+        for (kind, pods, phase) in [
+            ("Complete", vec![], "Successful"),
+            ("Failed", vec![], "Failed"),
+            ("Suspended", vec![pod.clone()], "Inconclusive"),
+            ("Complete", vec![pod], "Successful"),
+            ("Suspended", vec![], ""),
+        ] {
+            assert_eq!(resumed("j", &before, Some(&job(kind)), &pods, now).phase, phase, "{kind}");
+        }
+        assert_eq!(resumed("j", &before, None, &[], now).phase, "Error");
+        assert_eq!(terminated(&before, Ok(()), now).phase, "Inconclusive");
+    }
+}

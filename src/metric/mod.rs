@@ -3,14 +3,19 @@
 //! Never asks: requests are values, and `io` carries them out.
 
 pub mod job;
+pub mod prometheus;
+pub mod web;
+
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use base64::Engine;
 use jiff::Timestamp;
 
 use crate::{
-    analysis::{Phase, Work},
-    api::{AnalysisRun, Measurement, Metric, SecretKeyRef, Time},
+    analysis::{Judgement, Phase, Work, expression::Val, judge},
+    api::{AnalysisRun, Authentication, Measurement, Metric, SecretKeyRef, Time},
     kubernetes::value::Value,
+    model::secret::Secret,
 };
 
 /// What is to be done for a measurement.
@@ -32,8 +37,77 @@ pub enum Ask {
         /// Its name.
         name: String,
     },
+    /// Send this request.
+    Send(Box<Request>),
     /// Nothing: this is the measurement.
     Known(Measurement),
+}
+
+/// A request on the web. What it carries may be secret, and does not show.
+#[derive(Clone, PartialEq)]
+pub struct Request {
+    /// `GET`, `POST` or `PUT`
+    pub method: String,
+    /// The address.
+    pub url: String,
+    /// Headers to send.
+    pub headers: Vec<(String, String)>,
+    /// What to send.
+    pub body: Vec<u8>,
+    /// How long the answer may take.
+    pub timeout: Duration,
+    /// Whether the certificate is not looked at.
+    pub insecure: bool,
+    /// Who gives out the token to send along, if one is needed.
+    pub oauth2: Option<OAuth2>,
+    /// What to send instead where the method is not known.
+    pub otherwise: Option<Box<Request>>,
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.url.split(['?', '#']).next().unwrap_or_default();
+        write!(f, "{} {}", self.method, address.rsplit('@').next().unwrap_or_default())
+    }
+}
+
+/// Who gives out a token to whom.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OAuth2 {
+    /// Where.
+    pub url: String,
+    /// Who asks.
+    pub id: String,
+    /// How that is known.
+    pub secret: Secret,
+    /// What for.
+    pub scopes: Vec<String>,
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Response {
+    /// Its code.
+    pub code: u16,
+    /// What came with it.
+    pub body: Vec<u8>,
+}
+
+/// Who gives out a token, if anybody is named. The error is Argo Rollouts'.
+fn oauth2(authentication: &Authentication) -> Result<Option<OAuth2>, String> {
+    let given = &authentication.oauth2;
+    if given.token_url.is_empty() {
+        return Ok(None);
+    }
+    if given.client_id.is_empty() || given.client_secret.is_empty() {
+        return Err("missing mandatory parameter in metric for OAuth2 setup".to_owned());
+    }
+    Ok(Some(OAuth2 {
+        url: given.token_url.clone(),
+        id: given.client_id.clone(),
+        secret: Secret::new(given.client_secret.as_str()),
+        scopes: given.scopes.clone(),
+    }))
 }
 
 /// What the operator of the engine says about measuring.
@@ -41,6 +115,8 @@ pub enum Ask {
 pub struct Settings {
     /// Where Jobs run.
     pub jobs: job::Place,
+    /// Where Prometheus is, for metrics that do not say.
+    pub prometheus: Option<String>,
 }
 
 /// What to do for a measurement of a metric, everything filled in.
@@ -56,16 +132,47 @@ pub fn ask(run: &AnalysisRun, metric: &Metric, work: &Work, settings: &Settings,
             (Ok((namespace, name)), Work::Start | Work::Resume(_)) => Ask::LookAtJob { namespace, name },
         };
     }
-    match work {
-        Work::Start => {
+    let request = match (&metric.provider.web, &metric.provider.prometheus) {
+        (Some(web), _) => Some(web::ask(web)),
+        (None, Some(metric)) => Some(prometheus::ask(metric, settings.prometheus.as_deref(), now)),
+        (None, None) => None,
+    };
+    match (work, request) {
+        (Work::Start, Some(Ok(request))) => Ask::Send(Box::new(request)),
+        (Work::Start, Some(Err(problem))) => Ask::Known(failed(started(now), problem, now)),
+        (Work::Start, None) => {
             let problem = format!("metrics of {} cannot be measured by this version", provider(metric));
             Ask::Known(failed(started(now), problem, now))
         }
         // All others are over as soon as they have begun.
-        Work::Resume(before) | Work::Terminate(before) => {
+        (Work::Resume(before) | Work::Terminate(before), _) => {
             Ask::Known(failed(before.clone(), "the measurement was begun and never finished".to_owned(), now))
         }
     }
+}
+
+/// What the answer to a request means; the error is why there was none.
+pub fn answered(metric: &Metric, answer: Result<Response, String>, now: Timestamp) -> Measurement {
+    let response = match answer {
+        Ok(response) => response,
+        Err(problem) => return failed(started(now), problem, now),
+    };
+    match &metric.provider.web {
+        Some(web) => web::read(metric, web, &response, now),
+        None => prometheus::read(metric, &response, now),
+    }
+}
+
+/// What a provider adds to the results of a metric.
+pub fn metadata(metric: &Metric) -> BTreeMap<String, String> {
+    metric.provider.prometheus.as_ref().map(prometheus::metadata).unwrap_or_default()
+}
+
+/// A measurement whose value is known and judged.
+fn judged(metric: &Metric, begun: Measurement, result: &Val, text: String, now: Timestamp) -> Measurement {
+    let Judgement { phase, message } = judge(metric, result, now);
+    let value = if phase == Phase::Error { String::new() } else { text };
+    Measurement { phase: phase.as_str().to_owned(), message, value, finished_at: Some(Time::from(now)), ..begun }
 }
 
 /// A measurement that could not be made.

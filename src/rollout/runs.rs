@@ -17,7 +17,7 @@ use super::{
 use crate::{
     analysis::Phase,
     api::{
-        self, AnalysisRunSpec, RolloutAnalysis, RolloutAnalysisRunStatus, RolloutStatus,
+        self, AnalysisRunSpec, AnalysisRunStatus, RolloutAnalysis, RolloutAnalysisRunStatus, RolloutStatus,
         constants::{API_VERSION, annotation, kind, label},
     },
     kubernetes::{
@@ -567,6 +567,7 @@ impl<'v> Pass<'v> {
             run.set_at(&["metadata", "annotations", key], text.as_str());
         }
         run.set_at(&["spec"], api::write(spec));
+        run.set_at(&["status"], api::write(&AnalysisRunStatus::default()));
         run
     }
 }

@@ -5,6 +5,7 @@
 //! | `apply`, `patch`, `delete`, `scale` | as with `kubectl` |
 //! | `set-image`, `promote` (`full`, `skip: step` or `all`), `pause`, `resume`, `abort`, `retry`, `undo` (`to`), `restart` (`in`) | as with the plugin |
 //! | `delete-pod`, `unready-pod` | `count` pods of a `revision` go, or lose their readiness (or, with `ready: true`, regain it) |
+//! | `web: {path: answer}` | what the web answers to metrics from now on; of a list one after the other |
 //! | `controller: kill`, `start` or `restart` | the engine dies, is started, or both |
 //! | `meanwhile: {write: 2, patch: …}` | a person's patch arrives just before the engine's next write but 2 |
 //! | `weather: {lag: 0.5, breaks: 100, writes: 100}`, `weather: fair` | watches lag and break off, writes fail, by chance in a thousand |
@@ -64,6 +65,10 @@ pub(super) fn perform(player: &mut Player, what: &str, arguments: &Value) -> Str
             format!("ok {}", pods.len())
         }
         "unready-pod" => player.unready(arguments),
+        "web" => {
+            player.local.web.set(arguments);
+            "ok".into()
+        }
         "fail" => player.fail(arguments),
         "meanwhile" => player.meanwhile(arguments),
         "weather" => player.weather(arguments),
@@ -147,6 +152,9 @@ impl Player {
         let steps = i64::try_from(rollout.list_at(&["spec", "strategy", "canary", "steps"]).len()).unwrap_or_default();
         let index = (steps > 0).then(|| rollout.int_at(&["status", "currentStepIndex"]).unwrap_or_default());
         let is_paused = !rollout.list_at(&["status", "pauseConditions"]).is_empty();
+        let run = ["status", "canary", "currentStepAnalysisRunStatus", "status"];
+        let is_inconclusive =
+            rollout.str_at(&run) == Some("Inconclusive") && at(&["status", "controllerPause"]).as_bool() == Some(true);
         let skip = arguments.str_at(&["skip"]);
         let resumes = at(&["spec", "paused"]).as_bool() == Some(true) && skip.is_none();
         let change = if skip == Some("step") {
@@ -156,6 +164,11 @@ impl Player {
         } else if arguments.get("full").and_then(Value::as_bool) == Some(true) {
             let differs = at(&["status", "currentPodHash"]) != at(&["status", "stableRS"]);
             differs.then(|| value!({"promoteFull": true}))
+        } else if is_inconclusive && is_paused {
+            let next = |index: i64| (index + 1).min(steps.max(index));
+            index.map(
+                |index| value!({"pauseConditions": null, "controllerPause": false, "currentStepIndex": next(index)}),
+            )
         } else if is_paused {
             Some(value!({"pauseConditions": null}))
         } else {

@@ -77,7 +77,8 @@ impl Checker {
         let services = seen.services.iter().map(|service| ("services", service));
         let pods = seen.pods.iter().map(|pod| ("pods", pod));
         let routes = seen.routes.iter().map(|routed| (routed.kind.plural(), &routed.object));
-        for (plural, object) in rollouts.chain(sets).chain(services).chain(pods).chain(routes) {
+        let runs = seen.runs.iter().map(|run| ("analysisruns", run));
+        for (plural, object) in rollouts.chain(sets).chain(services).chain(pods).chain(routes).chain(runs) {
             let text = |key: &str| object.at(&["metadata", key]).and_then(Value::as_text).cloned().unwrap_or_default();
             let version: u64 = text("resourceVersion").parse().unwrap_or_default();
             let name = text("name");
@@ -125,9 +126,10 @@ impl Checker {
     pub fn watch(&mut self, store: &Store) {
         for change in store.changes_since(self.cursor) {
             match Kind::of(&change.kind.kind) {
-                Some(Kind::Rollout) => self.rollout_changed(change),
+                Some(Kind::Rollout) => self.rollout_changed(store, change),
                 Some(Kind::Set) => self.set_changed(store, change),
                 Some(Kind::Service) => self.service_changed(change),
+                Some(Kind::Run) => self.run_changed(store, change),
                 Some(Kind::Pod | Kind::Workload | Kind::Ingress | Kind::Split) | None => {}
             }
         }
@@ -135,13 +137,54 @@ impl Checker {
         self.watch_deadlines(store);
     }
 
-    fn rollout_changed(&mut self, change: &Change) {
+    fn run_changed(&mut self, store: &Store, change: &Change) {
+        let run = &change.object.value;
+        if change.deleted || !self.own.contains(&change.version) {
+            return;
+        }
+        match &change.old {
+            Some(old) => self.broken.extend(rules::run(&old.value, run)),
+            None => {
+                let Some(owner) = object::controller(run) else { return };
+                let namespace = change.object.namespace();
+                let others = store.list(crate::api::constants::GROUP, "analysisruns", &namespace);
+                let is_rival =
+                    |other: &Value| object::controller(other).as_ref() == Some(&owner) && rules::are_rivals(run, other);
+                if let Some(rival) = others.into_iter().find(|other| is_rival(&other.value)) {
+                    self.broken.push(format!("S42: {} beside {}", change.object.name(), rival.name()));
+                }
+            }
+        }
+    }
+
+    /// A step with an analysis is passed: its own run must have gone well (S43).
+    fn watch_gate(&mut self, store: &Store, change: &Change, old: &Value) {
+        let Some(step) = rules::passed_analysis(old, &change.object.value) else { return };
+        let (uid, namespace) = (change.object.uid(), change.object.namespace());
+        let hash = old.str_at(&["status", "currentPodHash"]);
+        let mut runs = store.list(crate::api::constants::GROUP, "analysisruns", &namespace);
+        let went_well = runs.any(|run| {
+            let label = |key: &str| run.value.str_at(&["metadata", "labels", key]);
+            object::controller(&run.value).as_ref() == Some(&uid)
+                && label(label::STEP_INDEX) == Some(step.to_string().as_str())
+                && label(label::POD_TEMPLATE_HASH) == hash
+                && run.value.str_at(&["status", "phase"]) == Some("Successful")
+        });
+        if !went_well {
+            self.broken.push(format!("S43: {} passed step {step} without a run that succeeded", change.object.name()));
+        }
+    }
+
+    fn rollout_changed(&mut self, store: &Store, change: &Change) {
         let (uid, name) = (change.object.uid(), change.object.name());
         let (Some(old), new) = (&change.old, &change.object.value) else { return };
         if change.deleted {
             return;
         }
         let is_own = self.own.contains(&change.version);
+        if is_own {
+            self.watch_gate(store, change, &old.value);
+        }
         for broken in rules::status(&old.value, new) {
             self.broken.push(format!("{broken} ({name})"));
         }

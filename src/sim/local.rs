@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     checker::Checker,
     faults::{Delivery, Fault, Faults, Streams},
+    measure::Web,
 };
 use crate::{
     api::{self, Rollout, constants},
@@ -72,6 +73,8 @@ pub struct Local {
     pub latency: SignedDuration,
     /// What was announced, oldest first.
     pub events: Vec<(Place, Event)>,
+    /// What the web answers to those who measure.
+    pub web: Web,
     /// What was announced about AnalysisRuns, oldest first.
     pub told: Vec<(Place, Event)>,
     /// What was refused, because it would have broken a rule.
@@ -114,6 +117,7 @@ impl Local {
             checker: Checker::default(),
             latency: SignedDuration::ZERO,
             events: Vec::new(),
+            web: Web::default(),
             told: Vec::new(),
             refused: Vec::new(),
         };

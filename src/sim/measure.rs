@@ -2,6 +2,8 @@
 //!
 //! Never decides, and never asks anybody outside: whoever plays says what the world answers.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::local::{Local, Stop};
@@ -9,12 +11,43 @@ use crate::{
     analysis::{self, Look, Plan, Sample, Verdict, Work, unresolved},
     api::{self, AnalysisRun, Measurement, Metric, constants::label},
     engine::{cache::place_of, key::Key, measure, observe::resource, write::Written},
-    kubernetes::{status::Status, value::Value},
+    kubernetes::{
+        status::Status,
+        value::{Map, Value},
+    },
     metric::{
-        self, Ask, Settings,
+        self, Ask, Response, Settings,
         job::{self, Created},
     },
 };
+
+/// Where stories find those who measure.
+pub const WEB: &str = "http://web.test";
+
+/// What the web answers in a story: by the first word of the path, one answer after the other, the last for ever.
+#[derive(Debug, Clone, Default)]
+pub struct Web(BTreeMap<String, Vec<Value>>);
+
+impl Web {
+    /// Lets a path be answered anew.
+    pub fn set(&mut self, answers: &Value) {
+        for (path, answer) in answers.as_map().into_iter().flat_map(Map::iter) {
+            let answers = answer.as_list().map_or_else(|| vec![answer.clone()], <[Value]>::to_vec);
+            self.0.insert(path.to_string(), answers);
+        }
+    }
+
+    fn answer(&mut self, url: &str) -> Result<Response, String> {
+        let path = url.strip_prefix(WEB).unwrap_or_default().trim_start_matches('/');
+        let word = path.split(['?', '/']).next().unwrap_or_default();
+        let answers = self.0.get_mut(word).ok_or_else(|| format!("nobody listens at {url}"))?;
+        let answer = if answers.len() > 1 { answers.remove(0) } else { answers.first().cloned().unwrap_or_default() };
+        let code = answer.int_at(&["status"]).and_then(|code| u16::try_from(code).ok());
+        let body = answer.get("body").filter(|_| code.is_some()).unwrap_or(&answer);
+        let body = body.as_str().map_or_else(|| body.to_json(), str::to_owned);
+        Ok(Response { code: code.unwrap_or(200), body: body.into_bytes() })
+    }
+}
 
 impl Local {
     /// Measures what is due, decides and writes it down; answers when to look again.
@@ -86,11 +119,16 @@ impl Local {
             Work::Start => Measurement::default(),
             Work::Resume(before) | Work::Terminate(before) => before.clone(),
         };
+        let mut metadata = BTreeMap::new();
         let measurement = match metric::ask(run, metric, work, &Settings::default(), now) {
             Ask::Known(measurement) => measurement,
             Ask::CreateJob(job) => {
                 let created = self.create_job(&job, written)?;
                 job::begun(run, &job, &created, now)
+            }
+            Ask::Send(request) => {
+                metadata = metric::metadata(metric);
+                metric::answered(metric, self.web.answer(&request.url), now)
             }
             Ask::LookAtJob { namespace, name } => {
                 let jobs = measure::jobs(&self.state.cache, seen);
@@ -109,7 +147,7 @@ impl Local {
                 job::terminated(&before, Ok(()), now)
             }
         };
-        Ok(Sample { measurement, ..Sample::default() })
+        Ok(Sample { measurement, metadata })
     }
 
     /// Creates a Job. One that is there already was created by a pass that did not live to say so.

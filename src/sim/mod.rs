@@ -5,7 +5,7 @@ pub mod checker;
 pub mod faults;
 pub mod likeness;
 pub mod local;
-mod measure;
+pub mod measure;
 pub mod objects;
 mod rules;
 pub mod seed;

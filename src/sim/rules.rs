@@ -34,6 +34,8 @@ pub enum Kind {
     Ingress,
     /// A TrafficSplit.
     Split,
+    /// An AnalysisRun.
+    Run,
 }
 
 impl Kind {
@@ -47,6 +49,7 @@ impl Kind {
             "Deployment" => Kind::Workload,
             "Ingress" => Kind::Ingress,
             "TrafficSplit" => Kind::Split,
+            "AnalysisRun" => Kind::Run,
             _ => return None,
         })
     }
@@ -62,6 +65,7 @@ impl fmt::Display for Kind {
             Kind::Workload => "of the workload",
             Kind::Ingress => "of the ingress",
             Kind::Split => "of the traffic split",
+            Kind::Run => "of the analysis run",
         })
     }
 }
@@ -102,6 +106,7 @@ fn is_own(kind: Kind, path: &str, old: &Value) -> bool {
         }
         Kind::Workload => path == "spec.replicas",
         Kind::Split => path == "spec.service" || path == "spec.backends",
+        Kind::Run => path.starts_with("status") || path == "spec.terminate",
         // The canary's is made by the engine; of any other it writes actions, conditions, and paths for them.
         Kind::Ingress if object::controller(old).is_some() => {
             ["metadata.annotations", "metadata.labels", "spec"].iter().any(|prefix| path.starts_with(prefix))
@@ -113,6 +118,66 @@ fn is_own(kind: Kind, path: &str, old: &Value) -> bool {
                 || path == "spec.rules"
         }
     }
+}
+
+/// What must never happen to an AnalysisRun from one version to the next (S46, S47).
+pub fn run(old: &Value, new: &Value) -> Vec<String> {
+    let name = new.str_at(&["metadata", "name"]).unwrap_or_default();
+    let results = |run: &'_ Value| run.list_at(&["status", "metricResults"]).to_vec();
+    let number = |result: &Value, key: &str| result.int_at(&[key]).unwrap_or_default();
+    let taken = |result: &Value| {
+        let last = result.list_at(&["measurements"]).last().cloned().unwrap_or_default();
+        let open = i64::from(!last.is_null() && last.get("finishedAt").is_none());
+        number(result, "count") + number(result, "error") + open
+    };
+    let is_ending = old.at(&["spec", "terminate"]).and_then(Value::as_bool) == Some(true);
+    let mut broken = Vec::new();
+    for before in results(old) {
+        let after = results(new).into_iter().find(|after| after.get("name") == before.get("name"));
+        let after = after.unwrap_or_default();
+        if taken(&after) < taken(&before) {
+            broken.push(format!("S46: {name} lost a measurement"));
+        }
+        if taken(&after) > taken(&before) + 1 {
+            broken.push(format!("S46: {name} counts more measurements than were taken"));
+        }
+        if is_ending && taken(&after) > taken(&before) {
+            broken.push(format!("S47: {name} began a measurement after it was told to end"));
+        }
+    }
+    broken
+}
+
+/// Whether two AnalysisRuns have the same purpose and both are at work (S42).
+pub fn are_rivals(one: &Value, other: &Value) -> bool {
+    let same = |path: &[&str]| one.at(path) == other.at(path);
+    let label = |key: &'static str| ["metadata", "labels", key];
+    let is_at_work = |run: &Value| {
+        let phase = run.str_at(&["status", "phase"]).unwrap_or_default();
+        let is_over = ["Successful", "Failed", "Error", "Inconclusive"].contains(&phase);
+        !is_over && run.at(&["spec", "terminate"]).and_then(Value::as_bool) != Some(true)
+    };
+    !same(&["metadata", "name"])
+        && same(&label(label::ROLLOUT_TYPE))
+        && same(&label(label::STEP_INDEX))
+        && same(&label(label::POD_TEMPLATE_HASH))
+        && is_at_work(one)
+        && is_at_work(other)
+}
+
+/// The analysis step that a Rollout passes with this change, which only a run of its own that succeeded allows (S43).
+pub fn passed_analysis(old: &Value, new: &Value) -> Option<i64> {
+    let (from, to) = (index(old)?, index(new)?);
+    let steps = old.list_at(&["spec", "strategy", "canary", "steps"]);
+    let step = usize::try_from(from).ok().and_then(|from| steps.get(from))?;
+    let same = |key: &str| text(old, key) == text(new, key);
+    let counts = to == from + 1
+        && step.get("analysis").is_some_and(|analysis| !analysis.is_null())
+        && same("currentPodHash")
+        && same("stableRS")
+        && !flag(old, "promoteFull")
+        && !flag(new, "abort");
+    counts.then_some(from)
 }
 
 /// The paths at which two values differ, down to what is not an object in both.
@@ -395,5 +460,44 @@ mod tests {
         assert_eq!(siblings(None, &set("b", "2", "v1"), &[&other]), ["S9: b has the template of a"]);
         assert_eq!(siblings(None, &set("b", "1", "v2"), &[&other]), ["S14: b is not the only one of revision 1"]);
         assert_eq!(siblings(Some(&set("b", "1", "v2")), &set("b", "1", "v2"), &[&other]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn s46_s47_measurements_are_neither_lost_nor_begun_after_the_end() {
+        let run = |terminate: bool, count: i64, open: bool| {
+            let last = if open { value!({"phase": "Running"}) } else { value!({"finishedAt": "x"}) };
+            value!({
+                "metadata": {"name": "r"},
+                "spec": {"terminate": terminate},
+                "status": {"metricResults": [{"name": "m", "count": count, "measurements": [last]}]},
+            })
+        };
+        for (old, new, rules) in [
+            (run(false, 1, false), run(false, 1, true), vec![]),
+            (run(false, 1, true), run(false, 2, false), vec![]),
+            (run(false, 2, false), run(false, 1, false), vec!["S46"]),
+            (run(false, 1, false), run(false, 3, false), vec!["S46"]),
+            (run(true, 1, true), run(true, 2, false), vec![]),
+            (run(true, 1, false), run(true, 1, true), vec!["S47"]),
+        ] {
+            let broken = super::run(&old, &new);
+            let named: Vec<&str> = broken.iter().filter_map(|broken| broken.split(':').next()).collect();
+            assert_eq!(named, rules, "{old} → {new}");
+        }
+    }
+
+    #[test]
+    fn s42_s43_who_is_a_rival_and_what_passes_a_gate() {
+        let run = |name: &str, step: &str, phase: &str| value!({"metadata": {"name": name, "labels": {"step-index": step}}, "status": {"phase": phase}});
+        assert!(are_rivals(&run("a", "1", "Running"), &run("b", "1", "")));
+        assert!(!are_rivals(&run("a", "1", "Running"), &run("b", "2", "")));
+        assert!(!are_rivals(&run("a", "1", "Failed"), &run("b", "1", "")));
+        let at = |index: i64, full: bool| {
+            let steps = value!([{"setWeight": 1}, {"analysis": {}}]);
+            value!({"spec": {"strategy": {"canary": {"steps": steps}}}, "status": {"currentStepIndex": index, "promoteFull": full}})
+        };
+        assert_eq!(passed_analysis(&at(1, false), &at(2, false)), Some(1));
+        assert_eq!(passed_analysis(&at(0, false), &at(1, false)), None);
+        assert_eq!(passed_analysis(&at(1, true), &at(2, false)), None);
     }
 }

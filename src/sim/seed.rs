@@ -140,6 +140,7 @@ fn story(dice: &mut Dice) -> Story {
         title: String::new(),
         objects: services.into_iter().chain(ingresses).chain([rollout]).collect(),
         acts,
+        web: Value::Null,
         settles: false,
     }
 }

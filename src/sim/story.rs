@@ -23,6 +23,7 @@ use super::{
     faults::Fault,
     likeness,
     local::Local,
+    measure::WEB,
     objects::{self, kind_of},
     trace::Trace,
 };
@@ -47,6 +48,8 @@ pub struct Story {
     pub objects: Vec<Value>,
     /// What happens, in order.
     pub acts: Vec<Value>,
+    /// What the web answers to metrics.
+    pub web: Value,
     /// Whether everything comes to rest at its end.
     pub settles: bool,
 }
@@ -54,6 +57,7 @@ pub struct Story {
 impl Story {
     /// The story that an entry of a file tells; `None` if it tells none, but holds what others share.
     pub fn of(entry: &Value) -> Option<Story> {
+        let entry = &served(entry);
         let name = entry.str_at(&["story"])?.to_owned();
         let listed = entry.list_at(&["objects"]).iter();
         let mut objects: Vec<Value> = listed.flat_map(|object| several(object).to_vec()).collect();
@@ -65,8 +69,19 @@ impl Story {
             title: entry.str_at(&["title"]).unwrap_or_default().to_owned(),
             objects,
             acts: entry.list_at(&["acts"]).to_vec(),
+            web: entry.get("web").cloned().unwrap_or_default(),
             settles: entry.get("settle").and_then(Value::as_bool) != Some(false),
         })
+    }
+}
+
+/// A story in which `%WEB%` is where the web is.
+fn served(value: &Value) -> Value {
+    match value {
+        Value::Str(text) if text.contains("%WEB%") => text.replace("%WEB%", WEB).into(),
+        Value::List(items) => Value::list(items.iter().map(served)),
+        Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (key.clone(), served(value))).collect()),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => value.clone(),
     }
 }
 
@@ -137,6 +152,7 @@ impl Player {
 
     /// Brings in what is there when the story begins.
     pub fn set_up(&mut self, story: &Story) -> Vec<String> {
+        self.local.web.set(&story.web);
         let mut results = Vec::new();
         for object in &story.objects {
             let object = objects::expand(object);

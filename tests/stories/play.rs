@@ -34,12 +34,7 @@ pub fn stories(folder: &Path) -> Vec<Story> {
 /// What a story needs that is not there yet.
 pub fn needs(story: &Story) -> Option<&'static str> {
     let text = format!("{:?} {:?}", story.objects, story.acts);
-    let needs = [
-        ("\"istio\"", "Istio"),
-        ("\"analysis", "analysis"),
-        ("PromotionAnalysis", "analysis"),
-        ("\"experiment", "experiments"),
-    ];
+    let needs = [("\"istio\"", "Istio"), ("\"experiment", "experiments")];
     needs.iter().find(|(word, _)| text.contains(word)).map(|(_, what)| *what)
 }
 
@@ -80,6 +75,11 @@ pub fn play(story: &Story, pace: Pace) -> (Vec<String>, BTreeMap<String, Value>)
         (place.name.to_string(), format!("{kind} {}: {}", event.reason, event.message))
     });
     let events: Vec<(String, String)> = told.collect();
+    let told = player.local.told.iter().map(|(place, event)| {
+        let kind = if event.warning { "Warning" } else { "Normal" };
+        (place.name.to_string(), format!("{kind} {}: {}", event.reason, event.message))
+    });
+    let told: Vec<(String, String)> = told.collect();
     let seen: Vec<Seen> = player
         .seen
         .iter()
@@ -89,7 +89,7 @@ pub fn play(story: &Story, pace: Pace) -> (Vec<String>, BTreeMap<String, Value>)
             object: object.as_ref().map(Value::from),
         })
         .collect();
-    (results, trace::build(&seen, &events))
+    (results, trace::build(&seen, &events, &told))
 }
 
 /// What a mesh brings along.

@@ -53,7 +53,7 @@ pub fn event_count(stable: &BTreeMap<String, Value>) -> usize {
 }
 
 /// The sequences of a play.
-pub fn build(seen: &[Seen], events: &[(String, String)]) -> BTreeMap<String, Value> {
+pub fn build(seen: &[Seen], events: &[(String, String)], told_of_runs: &[(String, String)]) -> BTreeMap<String, Value> {
     let names = Names::of(seen);
     let mut sequences: BTreeMap<(String, String), Vec<Value>> = BTreeMap::new();
     let mut last: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
@@ -110,6 +110,12 @@ pub fn build(seen: &[Seen], events: &[(String, String)]) -> BTreeMap<String, Val
     for rollout in told {
         let own: Vec<&String> = events.iter().filter(|(of, _)| of == rollout).map(|(_, event)| event).collect();
         add_events(&names, rollout, &own, &mut out);
+    }
+    for (run, event) in told_of_runs {
+        let events = out.entry(format!("events AnalysisRun/{}", names.text(run))).or_insert_with(|| json!([]));
+        if let Some(events) = events.as_array_mut() {
+            events.push(names.text(event).into());
+        }
     }
     out.insert("line progress".into(), Value::Array(collapse(progress)));
     if !scale.is_empty() {
@@ -206,6 +212,15 @@ impl Names {
                 names.push((hash.to_owned(), format!("dep:{}", count + 1)));
             }
         }
+        let mut runs = BTreeMap::new();
+        for change in seen.iter().filter(|change| change.kind == "AnalysisRun") {
+            let uid = change.object.as_ref().and_then(|object| object["metadata"]["uid"].as_str());
+            runs.extend(uid.map(|uid| (uid.to_owned(), change.name.clone())));
+        }
+        for (uid, run) in runs {
+            let run = names.iter().fold(run, |text, (from, to)| text.replace(from, to));
+            names.push((uid, format!("uid:AnalysisRun/{run}")));
+        }
         names.push(("default".into(), "NS".into()));
         Names(names)
     }
@@ -274,6 +289,19 @@ fn fields(names: &Names, kind: &str, object: &Value) -> BTreeMap<String, Value> 
             fields.insert("spec".into(), names.value(spec));
             fields.insert("class".into(), spec["ingressClassName"].clone());
         }
+        "AnalysisRun" => {
+            fields.insert("spec.args".into(), names.value(&spec["args"]));
+            fields.insert("spec.terminate".into(), spec["terminate"].clone());
+            fields.insert("status.phase".into(), status["phase"].clone());
+            let message = names.text(status["message"].as_str().unwrap_or_default());
+            fields.insert("status.message".into(), message.into());
+            for result in status["metricResults"].as_array().into_iter().flatten() {
+                let name = result["name"].as_str().unwrap_or_default();
+                fields.insert(format!("metric {name}.phase"), result["phase"].clone());
+                fields.insert(format!("metric {name}.dryRun"), result["dryRun"].clone());
+            }
+        }
+        "Job" => drop(fields.insert("created".into(), true.into())),
         _ => drop(fields.insert("spec.selector".into(), names.value(&spec["selector"]))),
     }
     fields

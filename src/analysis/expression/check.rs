@@ -5,7 +5,8 @@
 
 use super::{
     ast::{Kind, Node},
-    eval::Env,
+    eval::{ENVIRONMENT, Env},
+    parse::is_builtin,
     value::{Element, Val},
 };
 
@@ -149,6 +150,9 @@ impl Checker<'_> {
                 if name == "result" || self.env.is_function(name) {
                     return Err(format!("cannot redeclare {name}"));
                 }
+                if is_builtin(name) {
+                    return Err(format!("cannot redeclare builtin {name}"));
+                }
                 if self.variables.iter().any(|(known, _)| known == name) {
                     return Err(format!("cannot redeclare variable {name}"));
                 }
@@ -183,6 +187,7 @@ impl Checker<'_> {
         }
         match name {
             "result" => Ok(Type::of(&self.env.result)),
+            ENVIRONMENT => Ok(Type::Unknown),
             _ if self.env.is_function(name) => Ok(Type::Unknown),
             _ => Err(format!("unknown name {name}")),
         }
@@ -264,6 +269,10 @@ impl Checker<'_> {
             return Err(format!("{words} arguments to call {name}"));
         }
         match (name.as_str(), kinds.first()) {
+            // A whole number that stands there is taken for one with a fraction; one that is computed is not.
+            ("isNaN" | "isInf", Some(kind)) if *kind == Type::Int && !arguments.iter().all(is_literal) => {
+                Err("interface conversion: interface {} is int64, not float64".to_owned())
+            }
             ("isNaN" | "isInf", Some(kind)) if !kind.is_open() && !kind.is_number() => {
                 Err(format!("cannot use {} as argument (type float64) to call {name} ", kind.name()))
             }
@@ -289,7 +298,8 @@ impl Checker<'_> {
             }
         }
         let first = kinds.first().cloned().unwrap_or(Type::Unknown);
-        if has_predicate && !matches!(first, Type::Unknown | Type::List(_)) {
+        let needs_list = has_predicate || matches!(name, "sum" | "count");
+        if needs_list && !matches!(first, Type::Unknown | Type::List(_)) {
             return Err(format!("builtin {name} takes only array (got {})", first.name()));
         }
         let asks = ["all", "none", "any", "one", "filter", "find", "findIndex", "findLast", "findLastIndex", "count"];
@@ -319,6 +329,16 @@ impl Checker<'_> {
     }
 }
 
+/// Whether a number stands there, be it with a sign or a sum of such.
+fn is_literal(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Int(_) | Kind::Float(_) => true,
+        Kind::Unary(_, operand) => is_literal(operand),
+        Kind::Binary(_, left, right) => is_literal(left) && is_literal(right),
+        _ => false,
+    }
+}
+
 /// The type of an operation; `None` if there is none for such operands.
 fn operation(operator: &str, left: &Type, right: &Type) -> Option<Type> {
     let open = left.is_open() || right.is_open();
@@ -341,6 +361,7 @@ fn operation(operator: &str, left: &Type, right: &Type) -> Option<Type> {
             let fits = numbers || both(&Type::Text) || both(&Type::Span) || both(&Type::Moment);
             (fits && ordered(left) && ordered(right)).then_some(Type::Bool)
         }
+        "in" if *left == Type::Nil => Some(Type::Bool),
         "in" => match right {
             Type::List(of) if open || of.is_open() || **of == *left || of.is_number() && left.is_number() => {
                 Some(Type::Bool)

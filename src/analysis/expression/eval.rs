@@ -17,6 +17,8 @@ use crate::kubernetes::{schema::regexp, status::go_quoted};
 
 /// How many elements an expression may make in all.
 const BUDGET: usize = 1_000_000;
+/// The name of all that an expression may know.
+pub(super) const ENVIRONMENT: &str = "$env";
 /// The functions that Argo Rollouts adds to the language.
 const FUNCTIONS: [&str; 6] = ["asInt", "asFloat", "isNaN", "isInf", "isNil", "default"];
 
@@ -142,7 +144,11 @@ impl Machine<'_> {
         if let Some((_, value)) = self.variables.iter().rev().find(|(known, _)| known == name) {
             return Ok(value.clone());
         }
-        if name == "result" { Ok(self.env.result.clone()) } else { Err(format!("unknown name {name}")) }
+        match name {
+            "result" => Ok(self.env.result.clone()),
+            ENVIRONMENT => Ok(Val::Map(Arc::new([("result".to_owned(), self.env.result.clone())].into()))),
+            _ => Err(format!("unknown name {name}")),
+        }
     }
 
     fn pointer(&self, name: &str) -> Outcome {
@@ -431,7 +437,7 @@ fn arithmetic(operator: &str, left: &Val, right: &Val) -> Option<Val> {
 fn as_int(value: &Val) -> Outcome {
     match value {
         Val::Int(number) => Ok(Val::Int(*number)),
-        Val::Float(number) => Ok(Val::Int(*number as i64)),
+        Val::Float(number) => Ok(Val::Int(functions::whole(*number))),
         Val::Text(text) => {
             let read = text.parse().ok().filter(|_| !text.starts_with('+') || text.len() > 1);
             read.map(Val::Int).ok_or_else(|| format!("strconv.ParseInt: parsing {}: invalid syntax", go_quoted(text)))
@@ -448,5 +454,85 @@ fn as_float(value: &Val) -> Outcome {
             .map(Val::Float)
             .ok_or_else(|| format!("strconv.ParseFloat: parsing {}: invalid syntax", go_quoted(text))),
         other => Err(format!("asFloat() not supported on {} {}", other.type_name(), other.print())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(result: Val) -> Env {
+        Env { result, now: "2026-01-02T03:04:05Z".parse().unwrap() }
+    }
+
+    #[track_caller]
+    fn check(condition: &str, result: Val, expected: Result<bool, &str>) {
+        assert_eq!(holds(condition, &at(result)), expected.map_err(str::to_owned), "{condition}");
+    }
+
+    #[test]
+    fn conditions_are_about_what_was_measured() {
+        let map = || Val::of_json(&crate::value!({"ok": true, "rate": 0.9, "list": [1, 2, 3]}));
+        for condition in [
+            "result.ok && result.rate >= 0.90",
+            "len(result.list) == 3 and result.list[-1] == 3",
+            "all(result.list, # > 0) && none(result.list, # > 3)",
+            "sum(result.list) == 6 ? true : false",
+            "result.missing?.deeper == nil",
+            "(result.missing ?? 5) == 5",
+            "let n = len(result.list); n in 1..3",
+            "result.list | filter(# > 1) | len() == 2",
+            "now() - duration(\"1h\") < now()",
+            "\"a\" + \"b\" matches \"^ab$\"",
+        ] {
+            check(condition, map(), Ok(true));
+        }
+        check("result[0] > 0.5", Val::floats(&[0.6]), Ok(true));
+        check("isNaN(result)", Val::Float(f64::NAN), Ok(true));
+        check("default(result, 0) == 0", Val::Nil, Ok(true));
+    }
+
+    #[test]
+    fn what_cannot_be_right_is_refused_even_where_it_is_not_reached() {
+        check("true || nobody > 1", Val::Float(1.0), Err("unknown name nobody"));
+        let words = "invalid operation: % (mismatched types float64 and int)";
+        check("true || result % 2 == 0", Val::Float(1.0), Err(words));
+        check("result", Val::Float(1.0), Err("expected bool, but got float64"));
+        let missing = "metric result is nil or empty: no data returned from the metric provider";
+        check("result[0] > 1", Val::floats(&[]), Err(missing));
+        check("len(1..1000000) > 0", Val::Float(1.0), Err("memory budget exceeded"));
+    }
+
+    #[test]
+    fn long_chains_are_no_deep_ones() {
+        let condition = vec!["result > 0"; 2000].join(" && ");
+        check(&condition, Val::Float(1.0), Ok(true));
+    }
+
+    proptest! {
+        #[test]
+        fn no_expression_panics(text in "[a-z0-9 .,()\\[\\]{}#?:+*/<>=!&|\"'-]{0,40}") {
+            for result in [Val::Nil, Val::Float(1.5), Val::floats(&[1.0]), Val::text("x")] {
+                let _ = holds(&text, &at(result));
+            }
+        }
+
+        #[test]
+        fn no_function_panics(
+            list in "(\\[1, 2, \"a\"\\]|result|\"x\"|nil|1.5|\\{\"a\": 1\\}|now\\(\\))",
+            number in -3_i64..70,
+        ) {
+            let names = "len type abs ceil floor round int float string trim trimPrefix trimSuffix upper lower split \
+                splitAfter replace repeat join indexOf lastIndexOf hasPrefix hasSuffix max min mean median toJSON fromJSON \
+                toBase64 fromBase64 now duration date timezone first last get take keys values toPairs fromPairs reverse \
+                uniq concat flatten sort sum count bitand bitor bitxor bitnand bitnot bitshl bitshr bitushr";
+            for name in names.split_whitespace() {
+                for rest in ["".to_owned(), format!(", {number}"), format!(", {list}"), ", \"\"".to_owned()] {
+                    let _ = evaluate(&format!("{name}({list}{rest})"), &at(Val::floats(&[1.0, f64::NAN])));
+                }
+            }
+        }
     }
 }

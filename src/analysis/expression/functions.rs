@@ -94,10 +94,16 @@ fn kind(value: &Val) -> &'static str {
 fn int(value: &Val) -> Outcome {
     match value {
         Val::Int(number) => Ok(Val::Int(*number)),
-        Val::Float(number) => Ok(Val::Int(*number as i64)),
+        Val::Float(number) => Ok(Val::Int(whole(*number))),
         Val::Text(text) => text.parse().map(Val::Int).map_err(|_| format!("invalid operation: int({text})")),
         other => Err(format!("invalid operation: int({})", other.type_name())),
     }
+}
+
+/// A number without its fraction. What does not fit becomes the least there is, as with Go on the usual machines.
+pub(super) fn whole(number: f64) -> i64 {
+    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number);
+    if fits { number as i64 } else { i64::MIN }
 }
 
 fn float(value: &Val) -> Result<f64, String> {
@@ -107,8 +113,15 @@ fn float(value: &Val) -> Result<f64, String> {
     }
 }
 
-/// A number as Go reads it; unlike Rust it knows hexadecimal ones, with an exponent, and underscores do not count here.
+/// A number as Go reads it: underscores may stand between digits.
 pub(super) fn parse_float(text: &str) -> Option<f64> {
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let bytes = text.as_bytes();
+    let mut places = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'_').map(|(at, _)| at);
+    if !places.all(|at| at > 0 && is_digit(bytes.get(at - 1)) && is_digit(bytes.get(at + 1))) {
+        return None;
+    }
+    let text = &text.replace('_', "");
     let word = text.trim_start_matches(['+', '-']).to_ascii_lowercase();
     let is_word = ["inf", "infinity", "nan"].contains(&word.as_str());
     let is_number = !word.is_empty() && word.starts_with(|c: char| c.is_ascii_digit() || c == '.');
@@ -154,7 +167,7 @@ fn numbers(name: &str, arguments: &[Val]) -> Outcome {
             let pick = |best: Val, next: &Val| {
                 if next.order(&best) == Ok(Some(wanted)) { next.clone() } else { best }
             };
-            let first = numbers.first().cloned().ok_or_else(|| format!("not enough arguments to call {name}"))?;
+            let first = numbers.first().cloned().unwrap_or(Val::Nil);
             Ok(numbers.iter().fold(first, pick))
         }
         "sum" if is_whole => Ok(Val::Int(numbers.iter().map(|number| as_float(number) as i64).sum())),
@@ -219,6 +232,13 @@ fn lists(machine: &mut Machine<'_>, name: &str, arguments: &[Val]) -> Outcome {
         "sort" => {
             let mut sorted = items.to_vec();
             let descends = arguments.get(1).is_some_and(|order| order.print() == "desc");
+            for pair in sorted.windows(2) {
+                if let [one, other] = pair
+                    && one.order(other).is_err()
+                {
+                    return Err(format!("invalid operation: {} < {}", other.type_name(), one.type_name()));
+                }
+            }
             sort_by(&mut sorted, |item| item.clone(), descends);
             Ok(Val::list(sorted))
         }
@@ -313,8 +333,8 @@ fn texts(machine: &mut Machine<'_>, name: &str, arguments: &[Val]) -> Outcome {
     let place = |found: Option<usize>| Val::Int(found.and_then(|place| i64::try_from(place).ok()).unwrap_or(-1));
     let list = |parts: Vec<Val>| Val::List(Arc::new(parts), Element::Text);
     Ok(match name {
-        "upper" => Val::text(first.to_uppercase()),
-        "lower" => Val::text(first.to_lowercase()),
+        "upper" => Val::text(first.chars().map(|c| single(c, c.to_uppercase())).collect::<String>()),
+        "lower" => Val::text(first.chars().map(|c| single(c, c.to_lowercase())).collect::<String>()),
         "trim" => match arguments.len() {
             1 => Val::text(first.trim()),
             _ => {
@@ -330,7 +350,13 @@ fn texts(machine: &mut Machine<'_>, name: &str, arguments: &[Val]) -> Outcome {
             let suffix = if arguments.len() > 1 { text(1)? } else { " ".into() };
             Val::text(first.strip_suffix(suffix.as_ref()).unwrap_or(&first))
         }
-        "split" => list(first.split(text(1)?.as_ref()).map(Val::text).collect()),
+        "split" => {
+            let most = match arguments.get(2) {
+                Some(Val::Int(most)) => usize::try_from(*most).unwrap_or(usize::MAX),
+                Some(_) | None => usize::MAX,
+            };
+            list(first.splitn(most, text(1)?.as_ref()).map(Val::text).collect())
+        }
         "splitAfter" => list(first.split_inclusive(text(1)?.as_ref()).map(Val::text).collect()),
         "replace" => Val::text(first.replace(text(1)?.as_ref(), &text(2)?)),
         "repeat" => {
@@ -350,6 +376,11 @@ fn texts(machine: &mut Machine<'_>, name: &str, arguments: &[Val]) -> Outcome {
         }
         _ => return Err(format!("the function {name} is not known here")),
     })
+}
+
+/// A letter in another case, if that is one letter, too.
+fn single(letter: char, mut other: impl ExactSizeIterator<Item = char>) -> char {
+    if other.len() == 1 { other.next().unwrap_or(letter) } else { letter }
 }
 
 /// What became of a predicate asked of each element of a list, as far as it was asked.

@@ -17,6 +17,11 @@ const NESTING: usize = 64;
 /// How deep a part may be that is written once and used twice, as `b` in `a < b < c`.
 const TWICE: u32 = 200;
 
+/// Whether the language has a function of this name.
+pub(super) fn is_builtin(name: &str) -> bool {
+    FUNCTIONS.contains(&name) || PREDICATES.iter().any(|(known, _)| *known == name)
+}
+
 /// Reads an expression.
 pub fn parse(text: &str) -> Result<Node, Mistake> {
     let mut lexer = Lexer::new(text);

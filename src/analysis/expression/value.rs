@@ -160,12 +160,23 @@ impl Val {
             (Val::Text(a), Val::Text(b)) => a == b,
             (Val::List(a, _), Val::List(b, _)) => a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b)),
             (Val::Map(a), Val::Map(b)) => {
-                a.len() == b.len() && a.iter().zip(b.iter()).all(|((k, a), (l, b))| k == l && a.same(b))
+                a.len() == b.len() && a.iter().zip(b.iter()).all(|((k, a), (l, b))| k == l && a.is_alike(b))
             }
             (Val::Span(a), Val::Span(b)) => a == b,
             (Val::Moment(a), Val::Moment(b)) => a == b,
             (Val::Named(a, _), Val::Named(b, _)) => a == b,
             (a, b) => matches!((a.number(), b.number()), (Some(a), Some(b)) if a == b),
+        }
+    }
+
+    /// Whether it is the same in every respect, as elements of maps are compared: 1 is not 1.0.
+    fn is_alike(&self, other: &Val) -> bool {
+        let kind = std::mem::discriminant(self) == std::mem::discriminant(other);
+        match (self, other) {
+            (Val::List(a, _), Val::List(b, _)) => {
+                a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.is_alike(b))
+            }
+            (one, other) => kind && one.same(other),
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::kubernetes::jsonpath::Path;
 use crate::kubernetes::{
     kind::{Column, Kind, Origin},
     object::Object,
@@ -14,10 +15,8 @@ use crate::kubernetes::{
     shown::{age, human},
     value::{Text, Value},
 };
-use path::Path;
 
 mod cluster;
-pub mod path;
 mod workload;
 
 /// Columns, and a row for each object.

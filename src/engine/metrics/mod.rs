@@ -3,6 +3,7 @@
 //! Counters are kept for kinds and for objects that live: those of a deleted object go a little later, so that a last
 //! reading sees them. Gauges are not kept at all, but read off the objects when the page is made. Never asks the time.
 
+mod analyses;
 mod attempt;
 mod rollouts;
 mod text;
@@ -85,7 +86,7 @@ impl Request {
             _ => "Unknown",
         };
         // Their names are made anew all the time.
-        let is_many = name.is_empty() || ["events", "replicasets", "pods"].contains(&kind);
+        let is_many = name.is_empty() || ["events", "replicasets", "pods", "jobs"].contains(&kind);
         Request {
             kind: kind.to_owned(),
             namespace: namespace.to_owned(),
@@ -117,11 +118,24 @@ pub struct Gauges {
     pub architecture: &'static str,
 }
 
+/// The objects that gauges are read off.
+#[derive(Debug, Clone, Default)]
+pub struct Objects<'a> {
+    /// Rollouts.
+    pub rollouts: Vec<&'a Value>,
+    /// AnalysisRuns.
+    pub runs: Vec<&'a Value>,
+    /// Analysis templates, as far as they are known.
+    pub templates: Vec<&'a Value>,
+}
+
 /// What was counted.
 #[derive(Debug, Default)]
 pub struct Metrics {
     passes: BTreeMap<Place, Histogram>,
     errors: BTreeMap<Place, u64>,
+    run_passes: BTreeMap<Place, Histogram>,
+    run_errors: BTreeMap<Place, u64>,
     events: BTreeMap<(Place, &'static str, &'static str), u64>,
     attempts: BTreeMap<String, [Histogram; 3]>,
     requests: BTreeMap<Request, u64>,
@@ -138,14 +152,15 @@ impl Metrics {
     /// A pass has ended after so long.
     pub fn passed(&mut self, key: &Key, seconds: f64, ending: Ending) {
         *self.endings.entry((key.machine, ending)).or_default() += 1;
-        if key.machine != Machine::Rollout {
-            return;
-        }
-        let rollout = &key.place;
-        self.leaving.retain(|(_, kind, place)| *kind != "rollouts" || place != rollout);
-        self.passes.entry(rollout.clone()).or_default().observe(RECONCILE, seconds);
+        let (kind, passes, errors) = match key.machine {
+            Machine::Rollout => ("rollouts", &mut self.passes, &mut self.errors),
+            Machine::Analysis => ("analysisruns", &mut self.run_passes, &mut self.run_errors),
+            Machine::Experiment | Machine::Sync | Machine::Service => return,
+        };
+        self.leaving.retain(|(_, leaving, place)| *leaving != kind || *place != key.place);
+        passes.entry(key.place.clone()).or_default().observe(RECONCILE, seconds);
         if ending == Ending::Failed {
-            *self.errors.entry(rollout.clone()).or_default() += 1;
+            *errors.entry(key.place.clone()).or_default() += 1;
         }
     }
 
@@ -191,7 +206,7 @@ impl Metrics {
     /// An object is gone; its counters follow later.
     pub fn forget(&mut self, plural: &str, place: &Place, now: Timestamp) {
         self.sweep(now);
-        let kinds = ["rollouts", "services", "deployments", "podtemplates"];
+        let kinds = ["rollouts", "analysisruns", "services", "deployments", "podtemplates"];
         let Some(kind) = kinds.into_iter().find(|kind| *kind == plural) else { return };
         let end = now.saturating_add(FAREWELL).unwrap_or(Timestamp::MAX);
         self.leaving.push_back((end, kind, place.clone()));
@@ -207,6 +222,10 @@ impl Metrics {
                 self.errors.remove(&place);
                 self.events.retain(|(of, _, _), _| *of != place);
             }
+            if kind == "analysisruns" {
+                self.run_passes.remove(&place);
+                self.run_errors.remove(&place);
+            }
             self.requests.retain(|request, _| {
                 request.kind != kind
                     || request.namespace != place.namespace.as_str()
@@ -216,10 +235,12 @@ impl Metrics {
     }
 
     /// The page, as of now.
-    pub fn page<'a>(&mut self, rollouts: impl Iterator<Item = &'a Value>, gauges: &Gauges, now: Timestamp) -> String {
+    pub fn page(&mut self, objects: &Objects<'_>, gauges: &Gauges, now: Timestamp) -> String {
         self.sweep(now);
         let mut page = Page::default();
-        rollouts::gauges(rollouts, &mut page);
+        rollouts::gauges(objects.rollouts.iter().copied(), &mut page);
+        analyses::runs(objects.runs.iter().copied(), &mut page);
+        analyses::templates(objects.templates.iter().copied(), &mut page);
         self.argo(gauges, &mut page);
         self.own(gauges, &mut page);
         page.text()
@@ -232,6 +253,11 @@ impl Metrics {
         page.histograms(family, RECONCILE, self.passes.iter().map(|(place, histogram)| (of(place), histogram)));
         let family = Family::new("rollout_reconcile_error", "Error occurring during the rollout", Kind::Counter);
         page.samples(family, self.errors.iter().map(|(place, count)| (of(place), *count as f64)));
+        let family = Family::new("analysis_run_reconcile", "Analysis Run reconciliation performance.", Kind::Histogram);
+        page.histograms(family, RECONCILE, self.run_passes.iter().map(|(place, histogram)| (of(place), histogram)));
+        let family =
+            Family::new("analysis_run_reconcile_error", "Error occurring during the analysis run", Kind::Counter);
+        page.samples(family, self.run_errors.iter().map(|(place, count)| (of(place), *count as f64)));
         let family = Family::new("rollout_events_total", "Count of rollout events", Kind::Counter);
         page.samples(
             family,

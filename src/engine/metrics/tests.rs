@@ -22,6 +22,18 @@ fn rollout() -> Value {
     })
 }
 
+fn run() -> Value {
+    value!({
+        "metadata": {"namespace": "shop", "name": "web-1"},
+        "spec": {"metrics": [{"name": "rate", "provider": {"web": {}}}], "dryRun": [{"metricName": ".*"}]},
+        "status": {"phase": "Running", "metricResults": [{"name": "rate", "phase": "Failed"}]},
+    })
+}
+
+fn objects<'a>(rollout: &'a Value, run: &'a Value) -> Objects<'a> {
+    Objects { rollouts: vec![rollout], runs: vec![run], templates: vec![run] }
+}
+
 fn gauges() -> Gauges {
     Gauges {
         queued: 2,
@@ -45,14 +57,22 @@ fn a_page_has_argos_names_labels_and_help() {
     metrics.passed(&key(&web), 0.2, Ending::Settled);
     metrics.passed(&key(&web), 2.0, Ending::Failed);
     metrics.passed(&Key { machine: Machine::Service, place: web.clone() }, 9.0, Ending::Settled);
+    metrics.passed(&Key { machine: Machine::Analysis, place: Place::new("shop", "web-1") }, 0.2, Ending::Settled);
     metrics.fenced(Machine::Rollout);
     metrics.announced(web, "Normal", "RolloutPaused");
     metrics.asked(Request::of("PATCH", "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web/status", 200));
-    let page = metrics.page([rollout()].iter(), &gauges(), at(0));
+    let page = metrics.page(&objects(&rollout(), &run()), &gauges(), at(0));
     let of = r#"namespace="shop",name="web""#;
     for expected in [
         "# HELP rollout_info Information about rollout.\n# TYPE rollout_info gauge".to_owned(),
         format!(r#"rollout_info{{{of},strategy="canary",traffic_router="Nginx",phase="Paused"}} 1"#),
+        r#"analysis_run_info{namespace="shop",name="web-1",phase="Running"} 1"#.to_owned(),
+        r#"analysis_run_phase{namespace="shop",name="web-1",phase="Pending"} 0"#.to_owned(),
+        r#"analysis_run_metric_type{namespace="shop",name="web-1",metric="rate",type="Web"} 1"#.to_owned(),
+        r#"analysis_run_metric_phase{namespace="shop",name="web-1",metric="rate",type="Web",dry_run="true",phase="Failed"} 1"#
+            .to_owned(),
+        r#"analysis_template_metric_info{namespace="shop",name="web-1",type="Web",metric="rate"} 1"#.to_owned(),
+        r#"analysis_run_reconcile_count{namespace="shop",name="web-1"} 1"#.to_owned(),
         format!("rollout_info_replicas_available{{{of}}} 3"),
         format!("rollout_info_replicas_unavailable{{{of}}} 2"),
         format!("rollout_info_replicas_desired{{{of}}} 4"),
@@ -113,9 +133,9 @@ fn nothing_is_left_of_an_object_that_is_gone() {
     metrics.forget("rollouts", &places[0], at(0));
     metrics.forget("rollouts", &places[1], at(0));
     metrics.passed(&key(&places[1]), 0.1, Ending::Settled);
-    let page = metrics.page([].iter(), &gauges(), at(64));
+    let page = metrics.page(&Objects::default(), &gauges(), at(64));
     assert!(page.contains("name=\"web\""), "a last reading sees it");
-    let page = metrics.page([].iter(), &gauges(), at(65));
+    let page = metrics.page(&Objects::default(), &gauges(), at(65));
     assert_eq!(
         lines(&page, "rollout_reconcile_error{"),
         ["rollout_reconcile_error{namespace=\"shop\",name=\"api\"} 1"]
@@ -134,7 +154,7 @@ fn attempts_are_measured_by_how_they_ended() {
     }));
     metrics.recorded(&running, &ended, at(120));
     metrics.recorded(&ended, &ended, at(130));
-    let page = metrics.page([].iter(), &gauges(), at(130));
+    let page = metrics.page(&Objects::default(), &gauges(), at(130));
     assert_eq!(lines(&page, "rollout_duration_seconds_sum"), ["rollout_duration_seconds_sum{status=\"Promoted\"} 120"]);
     let progression = lines(&page, "rollout_progression_duration_seconds_sum");
     assert_eq!(progression, ["rollout_progression_duration_seconds_sum{status=\"Promoted\"} 90"]);

@@ -16,7 +16,7 @@ use std::{collections::HashMap, sync::LazyLock};
 use crate::kubernetes::value::Text;
 
 pub use decode::{Decoded, Wrong};
-pub use write::{Sink, Stopped, is_special, string};
+pub use write::{Sink, Stopped, any_text, is_special, string};
 
 /// A Go type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -265,6 +265,13 @@ fn raw(value: &Value, out: &mut impl Sink) {
     }
 }
 
+/// Any value as Go writes it, its keys in their order.
+pub fn any_text(value: &Value) -> String {
+    let mut out = Vec::new();
+    raw(value, &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
 /// A number as Go writes it: the shortest digits that read back the same, with an exponent below 1e-6 and from 1e21 on.
 pub(super) fn number_text(value: &Value) -> String {
     let float = match value {

@@ -1,8 +1,8 @@
 //! JSONPath as kubectl and CRD columns speak it: `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! Only what stands between the braces of kubectl's templates; there is no `range`, and nothing is printed here.
+//! A [`Path`] is what stands between braces; a [`Template`] has text around it, and loops. Nothing is printed here.
 
-use crate::kubernetes::value::{Text, Value, intern};
+use super::value::{Text, Value, intern};
 
 /// A path that was understood.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +24,17 @@ enum Node {
     Filter { left: Vec<Node>, test: Test, right: Vec<Node> },
     /// A constant within a filter.
     Constant(Value),
+    /// A word such as `range`; it leads nowhere by itself.
+    Word(Text),
+}
+
+/// What a field that is missing means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// It leads nowhere.
+    Allowed,
+    /// The object has another shape than the path expects.
+    Refused,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,13 +71,104 @@ const DEPTH_LIMIT: usize = 16;
 impl Path {
     /// Reads a path; none if it makes no sense.
     pub fn parse(text: &str) -> Option<Path> {
-        nodes(text, 0).map(Path)
+        let nodes = nodes(text, 0)?;
+        // A word such as `range` parses upstream and fails when it is evaluated.
+        (!nodes.iter().any(|node| matches!(node, Node::Word(_)))).then_some(Path(nodes))
     }
 
     /// The values it leads to; none if the object has another shape than the path expects. A missing field leads nowhere.
     pub fn find(&self, object: &Value) -> Option<Vec<Value>> {
-        walk(&self.0, vec![object.clone()])
+        walk(&self.0, vec![object.clone()], Missing::Allowed)
     }
+}
+
+/// Text with paths in braces, and loops over what they lead to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Part {
+    /// As it is.
+    Text(String),
+    /// What a path leads to.
+    Path(Vec<Node>),
+    /// `{range …}`: what follows, up to its end, for each.
+    Range(Vec<Node>),
+    /// `{end}`
+    End,
+}
+
+impl Template {
+    /// Reads a template; none if it makes no sense.
+    pub fn parse(text: &str) -> Option<Template> {
+        let (mut parts, mut rest) = (Vec::new(), text);
+        while let Some((before, after)) = rest.split_once('{') {
+            if !before.is_empty() {
+                parts.push(Part::Text(before.to_owned()));
+            }
+            let end = action_end(after)?;
+            let mut action = nodes(&after[..end], 0)?;
+            let word = if let Some(Node::Word(word)) = action.first() { word.to_string() } else { String::new() };
+            parts.push(match word.as_str() {
+                "range" => Part::Range(action.split_off(1)),
+                "end" => Part::End,
+                _ => Part::Path(action),
+            });
+            rest = &after[end + 1..];
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(rest.to_owned()));
+        }
+        Some(Template(parts))
+    }
+
+    /// Everything it leads to, in order; none if the object has another shape than it expects, a field that is missing
+    /// among them.
+    pub fn find(&self, object: &Value) -> Option<Vec<Value>> {
+        let mut found = Vec::new();
+        let rest = find_parts(&self.0, object, 0, &mut found)?;
+        rest.is_empty().then_some(found)
+    }
+}
+
+/// Where the braces of an action end; texts in it may hold some.
+fn action_end(text: &str) -> Option<usize> {
+    let (mut quote, mut previous) = (None, ' ');
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '}') => return Some(at),
+            (None, '{') => return None,
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open && previous != '\\' => quote = None,
+            (None | Some(_), _) => {}
+        }
+        previous = c;
+    }
+    None
+}
+
+/// What these parts lead to, up to the end of a loop; answers what follows that.
+fn find_parts<'p>(parts: &'p [Part], object: &Value, loops: usize, found: &mut Vec<Value>) -> Option<&'p [Part]> {
+    let mut rest = parts;
+    while let Some((part, after)) = rest.split_first() {
+        rest = after;
+        match part {
+            Part::Text(text) => found.push(text.as_str().into()),
+            Part::Path(nodes) => found.extend(walk(nodes, vec![object.clone()], Missing::Refused)?),
+            Part::End if loops == 0 => return None,
+            Part::End => return Some(rest),
+            Part::Range(nodes) if loops < DEPTH_LIMIT => {
+                let each = walk(nodes, vec![object.clone()], Missing::Refused)?;
+                let mut behind = find_parts(rest, &Value::Null, loops + 1, &mut Vec::new());
+                for item in &each {
+                    behind = Some(find_parts(rest, item, loops + 1, found)?);
+                }
+                rest = behind.unwrap_or_default();
+            }
+            Part::Range(_) => return None,
+        }
+    }
+    Some(rest)
 }
 
 /// Ends the name of a field.
@@ -106,8 +208,7 @@ fn nodes(text: &str, depth: usize) -> Option<Vec<Node>> {
                 match &rest[..end] {
                     "true" => nodes.push(Node::Constant(true.into())),
                     "false" => nodes.push(Node::Constant(false.into())),
-                    // An identifier such as `range` parses upstream and fails when it is evaluated.
-                    _ => return None,
+                    word => nodes.push(Node::Word(intern(word))),
                 }
                 &rest[end..]
             }
@@ -194,7 +295,11 @@ fn bracket(inner: &str, nodes: &mut Vec<Node>) -> Option<()> {
         while let Some(after) = rest.strip_prefix('.') {
             rest = field(after, nodes);
         }
-        return rest.is_empty().then_some(());
+        // What is left leads nowhere, which upstream notices when it is followed.
+        if !rest.is_empty() {
+            nodes.push(Node::Word(intern(rest)));
+        }
+        return Some(());
     }
     let mut parts = inner.split(':');
     let number = |text: &str| match text {
@@ -260,15 +365,22 @@ fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>, depth: usize) -> Option<&'a 
     Some(rest)
 }
 
-fn walk(nodes: &[Node], start: Vec<Value>) -> Option<Vec<Value>> {
-    nodes.iter().try_fold(start, |values, node| step(node, &values))
+fn walk(nodes: &[Node], start: Vec<Value>, missing: Missing) -> Option<Vec<Value>> {
+    nodes.iter().try_fold(start, |values, node| step(node, &values, missing))
 }
 
-fn step(node: &Node, values: &[Value]) -> Option<Vec<Value>> {
+fn step(node: &Node, values: &[Value], missing: Missing) -> Option<Vec<Value>> {
     let present = || values.iter().filter(|value| !value.is_null());
     Some(match node {
         Node::Constant(constant) => vec![constant.clone(); values.len()],
-        Node::Field(name) => present().filter_map(|value| value.get(name)).cloned().collect(),
+        Node::Word(_) => return None,
+        Node::Field(name) => {
+            let found: Vec<Value> = present().filter_map(|value| value.get(name)).cloned().collect();
+            if missing == Missing::Refused && found.is_empty() && !values.is_empty() {
+                return None;
+            }
+            found
+        }
         Node::Wildcard => present().flat_map(children).collect(),
         Node::Recursive => {
             let mut all = Vec::new();
@@ -286,13 +398,13 @@ fn step(node: &Node, values: &[Value]) -> Option<Vec<Value>> {
             all
         }
         Node::Union(parts) => {
-            let found = parts.iter().map(|part| walk(part, values.to_vec())).collect::<Option<Vec<_>>>()?;
+            let found = parts.iter().map(|part| walk(part, values.to_vec(), missing)).collect::<Option<Vec<_>>>()?;
             found.into_iter().flatten().collect()
         }
         Node::Filter { left, test, right } => {
             let mut kept = Vec::new();
             for item in values.iter().map(Value::as_list).collect::<Option<Vec<_>>>()?.into_iter().flatten() {
-                if passes(item, left, *test, right)? {
+                if passes(item, left, *test, right, missing)? {
                     kept.push(item.clone());
                 }
             }
@@ -348,8 +460,8 @@ impl Slice {
 }
 
 /// Whether an item satisfies a filter; none if the two sides cannot be compared.
-fn passes(item: &Value, left: &[Node], test: Test, right: &[Node]) -> Option<bool> {
-    let side = |nodes: &[Node]| walk(nodes, vec![item.clone()]);
+fn passes(item: &Value, left: &[Node], test: Test, right: &[Node], missing: Missing) -> Option<bool> {
+    let side = |nodes: &[Node]| walk(nodes, vec![item.clone()], missing);
     if test == Test::Exists {
         return Some(side(left).is_some_and(|found| !found.is_empty()));
     }
@@ -428,6 +540,29 @@ mod tests {
         for (text, expected) in rows {
             let found = Path::parse(text).unwrap_or_else(|| panic!("{text}")).find(&object).map(Value::from);
             assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_template_has_text_and_loops_and_no_field_may_be_missing() {
+        let object = value!({"a": 1, "l": [{"v": 2}, {"v": 3}]});
+        for (text, found) in [
+            ("{.a}", Some(value!([1]))),
+            ("x={.a}", Some(value!(["x=", 1]))),
+            ("$.a", Some(value!(["$.a"]))),
+            ("{range .l[*]}{.v};{end}!", Some(value!([2, ";", 3, ";", "!"]))),
+            ("{range .l[*]}{.v}", Some(value!([2, 3]))),
+            ("{.missing}", None),
+            ("{.l[?(@.v==3)].v}", Some(value!([3]))),
+            ("{.l[?(@.v==9)].v}", Some(value!([]))),
+            ("{end}", None),
+            ("{word}", None),
+        ] {
+            let ours = Template::parse(text).unwrap().find(&object);
+            assert_eq!(ours.map(Value::list), found, "{text}");
+        }
+        for text in ["{", "{.a", "{{.a}}", "{.a[}"] {
+            assert_eq!(Template::parse(text), None, "{text}");
         }
     }
 

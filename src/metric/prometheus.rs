@@ -1,0 +1,187 @@
+//! A metric that Prometheus answers.
+//!
+//! Never sends anything.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use base64::Engine;
+use jiff::Timestamp;
+
+use super::{Request, Response, failed, judged, started};
+use crate::{
+    analysis::{
+        Phase,
+        expression::{Env, Val, evaluate},
+    },
+    api::{Measurement, Metric, PrometheusMetric},
+    kubernetes::{duration, value::Value},
+};
+
+/// How long an answer may take if nothing is said.
+const TIMEOUT: i64 = 30;
+
+/// What to ask; `address` is where Prometheus is if the metric does not say. The error is Argo Rollouts'.
+pub fn ask(prometheus: &PrometheusMetric, address: Option<&str>, now: Timestamp) -> Result<Request, String> {
+    let address = if prometheus.address.is_empty() { address.unwrap_or_default() } else { &prometheus.address };
+    if address.is_empty() {
+        return Err("prometheus address is not configured".to_owned());
+    }
+    let has_host = address.split_once("://").is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
+    if !has_host {
+        return Err("prometheus address is not is url format".to_owned());
+    }
+    let seconds = prometheus.timeout.unwrap_or(TIMEOUT);
+    let seconds = u64::try_from(seconds).map_err(|_| "prometheus timeout should not be negative".to_owned())?;
+    let oauth2 = super::oauth2(&prometheus.authentication)?;
+    if address.contains("aps-workspaces") && !prometheus.authentication.sigv4.region.is_empty() {
+        return Err("requests signed for AWS (sigv4) are not part of this version".to_owned());
+    }
+    let (end, parameters) = parameters(prometheus, now)?;
+    let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(&parameters).finish();
+    let url = format!("{}/api/v1/{end}", address.trim_end_matches('/'));
+    let mut headers: Vec<(String, String)> =
+        prometheus.headers.iter().map(|header| (header.key.clone(), header.value.clone())).collect();
+    let basic = &prometheus.authentication.basic_auth;
+    if !basic.username.is_empty() || !basic.password.is_empty() {
+        let pair = format!("{}:{}", basic.username, basic.password);
+        let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
+        headers.push(("Authorization".to_owned(), format!("Basic {encoded}")));
+    }
+    let get = Request {
+        method: "GET".to_owned(),
+        url: format!("{url}?{form}"),
+        headers: headers.clone(),
+        body: Vec::new(),
+        timeout: Duration::from_secs(seconds),
+        insecure: prometheus.insecure,
+        oauth2,
+        otherwise: None,
+    };
+    headers.push(("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
+    let post = Request { method: "POST".to_owned(), url, headers, body: form.into_bytes(), ..get.clone() };
+    Ok(Request { otherwise: Some(Box::new(get)), ..post })
+}
+
+type Parameters = Vec<(&'static str, String)>;
+
+fn parameters(prometheus: &PrometheusMetric, now: Timestamp) -> Result<(&'static str, Parameters), String> {
+    let query = ("query", prometheus.query.clone());
+    let Some(range) = &prometheus.range_query else {
+        return Ok(("query", vec![query, ("time", seconds(now))]));
+    };
+    let moment = |name: &str, text: &str| {
+        let env = Env { result: Val::Nil, now };
+        let problem = match evaluate(text, &env) {
+            Ok(Val::Moment(moment)) => return Ok(seconds(moment)),
+            Ok(other) => format!("expected time.Time, but got {}", other.type_name()),
+            Err(problem) => problem,
+        };
+        Err(format!("failed to parse rangeQuery.{name} as time: {problem}"))
+    };
+    let (start, end) = (moment("start", &range.start)?, moment("end", &range.end)?);
+    let step = duration::parse(&range.step)
+        .map_err(|problem| format!("failed to parse rangeQuery.step as duration: {problem}"))?;
+    Ok(("query_range", vec![query, ("start", start), ("end", end), ("step", plain(step.as_secs_f64()))]))
+}
+
+/// A moment in seconds, with as much of a fraction as it has.
+fn seconds(moment: Timestamp) -> String {
+    let millis = moment.as_millisecond();
+    if millis % 1000 == 0 { moment.as_second().to_string() } else { format!("{}", millis as f64 / 1000.0) }
+}
+
+/// A number without an exponent, as Prometheus prints it.
+fn plain(number: f64) -> String {
+    match number {
+        number if number.is_nan() => "NaN".to_owned(),
+        f64::INFINITY => "+Inf".to_owned(),
+        f64::NEG_INFINITY => "-Inf".to_owned(),
+        number => format!("{number}"),
+    }
+}
+
+/// What goes beside the measurements: the query with its arguments filled in.
+pub fn metadata(prometheus: &PrometheusMetric) -> BTreeMap<String, String> {
+    let query = prometheus.query.clone();
+    if query.is_empty() { BTreeMap::new() } else { [("ResolvedPrometheusQuery".to_owned(), query)].into() }
+}
+
+/// What an answer means.
+pub fn read(metric: &Metric, response: &Response, now: Timestamp) -> Measurement {
+    let begun = started(now);
+    let data = match data(response) {
+        Ok(data) => data,
+        Err(problem) => return failed(begun, problem, now),
+    };
+    let warnings: Vec<&str> = data.list_at(&["warnings"]).iter().filter_map(Value::as_str).collect();
+    let mut measured = match values(&data) {
+        Err(problem) => failed(begun, problem, now),
+        Ok(Values::One(number)) => judged(metric, begun, &Val::Float(number), plain(number), now),
+        Ok(Values::Many(numbers)) => {
+            let text = format!("[{}]", numbers.iter().copied().map(plain).collect::<Vec<_>>().join(","));
+            judged(metric, begun, &Val::floats(&numbers), text, now)
+        }
+    };
+    if !warnings.is_empty() && Phase::of(&measured.phase) != Phase::Error {
+        let quoted: Vec<String> = warnings.iter().map(|warning| format!("\"{warning}\"")).collect();
+        measured.metadata.insert("warnings".to_owned(), quoted.join(", "));
+    }
+    measured
+}
+
+/// The answer, if it is one; or what went wrong, as the client of Prometheus says it.
+fn data(response: &Response) -> Result<Value, String> {
+    let code = response.code;
+    let is_answer = (200..300).contains(&code) || [400, 422, 503].contains(&code);
+    let body = Value::from_json(&response.body).ok().filter(|body| body.as_map().is_some());
+    match body {
+        _ if !is_answer && (400..500).contains(&code) => Err(format!("client_error: client error: {code}")),
+        _ if !is_answer && (500..600).contains(&code) => Err(format!("server_error: server error: {code}")),
+        _ if !is_answer => Err(format!("bad_response: bad response code {code}")),
+        _ if code == 503 => Err(format!("server_error: server error: {code}")),
+        None => Err("bad_response: the answer is no JSON that Prometheus would give".to_owned()),
+        Some(body) if body.str_at(&["status"]) == Some("error") => {
+            let text = |key: &str| body.str_at(&[key]).unwrap_or_default();
+            Err(format!("{}: {}", text("errorType"), text("error")))
+        }
+        Some(body) if (200..300).contains(&code) => Ok(body),
+        Some(_) => Err("bad_response: inconsistent body for response code".to_owned()),
+    }
+}
+
+enum Values {
+    One(f64),
+    Many(Vec<f64>),
+}
+
+fn values(body: &Value) -> Result<Values, String> {
+    let result = body.at(&["data", "result"]).cloned().unwrap_or_default();
+    let items = result.as_list().unwrap_or_default();
+    let number = |pair: &Value| -> Result<f64, String> {
+        let text = pair.as_list().and_then(|pair| pair.get(1)).and_then(Value::as_str);
+        text.and_then(go_number).ok_or_else(|| format!("{pair} holds no number"))
+    };
+    match body.str_at(&["data", "resultType"]).unwrap_or_default() {
+        "scalar" => number(&result).map(Values::One),
+        "vector" => {
+            let numbers: Result<Vec<f64>, String> =
+                items.iter().map(|item| number(item.get("value").unwrap_or(&Value::Null))).collect();
+            numbers.map(Values::Many)
+        }
+        "matrix" => {
+            let points = items.iter().flat_map(|item| item.list_at(&["values"]));
+            points.map(number).collect::<Result<Vec<f64>, String>>().map(Values::Many)
+        }
+        other => Err(format!("Prometheus metric type not supported: {other}")),
+    }
+}
+
+/// A number as Prometheus writes it.
+fn go_number(text: &str) -> Option<f64> {
+    match text {
+        "NaN" => Some(f64::NAN),
+        "+Inf" | "Inf" => Some(f64::INFINITY),
+        "-Inf" => Some(f64::NEG_INFINITY),
+        text => text.parse().ok(),
+    }
+}
