@@ -1,7 +1,8 @@
 //! Who is looked at next.
 //!
 //! A key is in the queue at most once, and is worked on by one worker at a time: what happens to it meanwhile brings it
-//! back. Namespaces take turns, so that ten thousand rollouts of one team do not delay the single one of another. A failed
+//! back. Namespaces take turns, so that ten thousand rollouts of one team do not delay the single one of another. Who is only
+//! looked at again, because a watch began anew, lets those go first to whom something happened. A failed
 //! pass is tried again after 1 ms, then ever later up to 10 s; news about the object ends that wait and forgets the
 //! failures, since they were about an older world.
 //!
@@ -18,6 +19,9 @@ use crate::kubernetes::value::Text;
 const FIRST: SignedDuration = SignedDuration::from_millis(1);
 /// The longest wait after a failure.
 const LONGEST: SignedDuration = SignedDuration::from_secs(10);
+
+/// How many with news may go before one that is looked at again.
+const PATIENCE: u32 = 8;
 
 /// How a pass ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +41,12 @@ pub struct Queue {
     turns: VecDeque<Text>,
     /// What is in a lane.
     queued: HashSet<Key>,
+    /// Those that are looked at again, and to whom nothing has happened as far as anybody knows, in their order.
+    again: VecDeque<Key>,
+    /// Which of them still wait there.
+    calm: HashSet<Key>,
+    /// How often in a row somebody with news went before them.
+    passed_over: u32,
     /// What is being worked on, and whether there was news meanwhile.
     running: HashMap<Key, bool>,
     /// Who comes back by itself, soonest first.
@@ -52,6 +62,15 @@ impl Queue {
     pub fn add(&mut self, key: &Key) {
         self.failures.remove(key);
         self.push(key);
+    }
+
+    /// Nothing is known to have happened to this key, but something may have: it is looked at when there is time.
+    pub fn add_again(&mut self, key: &Key) {
+        if !self.running.contains_key(key) && !self.queued.contains(key) && self.calm.insert(key.clone()) {
+            self.again.push_back(key.clone());
+        } else if self.running.contains_key(key) {
+            self.push(key);
+        }
     }
 
     /// Looks at this key at that time, if nothing brings it back before.
@@ -72,6 +91,24 @@ impl Queue {
             self.cancel(&key);
             self.push(&key);
         }
+        let key = self.pick()?;
+        // A pass sees everything: what it was to come back for is looked at now, and it says anew when to come back.
+        self.cancel(&key);
+        self.running.insert(key.clone(), false);
+        Some(key)
+    }
+
+    /// Who has news, namespace by namespace; then, and once in a while before, who is looked at again.
+    fn pick(&mut self) -> Option<Key> {
+        if self.turns.is_empty() || self.passed_over >= PATIENCE {
+            self.passed_over = 0;
+            while let Some(key) = self.again.pop_front() {
+                // Who is no longer there has got news, and has gone.
+                if self.calm.remove(&key) {
+                    return Some(key);
+                }
+            }
+        }
         let namespace = self.turns.pop_front()?;
         let lane = self.lanes.get_mut(&namespace)?;
         let key = lane.pop_front()?;
@@ -81,9 +118,7 @@ impl Queue {
             self.turns.push_back(namespace);
         }
         self.queued.remove(&key);
-        // A pass sees everything: what it was to come back for is looked at now, and it says anew when to come back.
-        self.cancel(&key);
-        self.running.insert(key.clone(), false);
+        self.passed_over += 1;
         Some(key)
     }
 
@@ -118,16 +153,21 @@ impl Queue {
     pub fn forget(&mut self, key: &Key) {
         self.cancel(key);
         self.failures.remove(key);
+        self.calm.remove(key);
     }
 
     /// When [`Queue::next`] has something, if nothing is added before: at once, or when the first timer is due.
     pub fn wake(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.turns.is_empty() { self.timers.first().map(|(time, _)| *time) } else { Some(now) }
+        if self.turns.is_empty() && self.calm.is_empty() {
+            self.timers.first().map(|(time, _)| *time)
+        } else {
+            Some(now)
+        }
     }
 
     /// How many keys are due, and how many are being worked on.
     pub fn depth(&self) -> (usize, usize) {
-        (self.queued.len(), self.running.len())
+        (self.queued.len() + self.calm.len(), self.running.len())
     }
 
     fn push(&mut self, key: &Key) {
@@ -138,6 +178,7 @@ impl Queue {
         if !self.queued.insert(key.clone()) {
             return;
         }
+        self.calm.remove(key);
         let namespace = &key.place.namespace;
         let lane = self.lanes.entry(namespace.clone()).or_default();
         if lane.is_empty() {
@@ -184,6 +225,35 @@ mod tests {
         }
         assert_eq!(drain(&mut queue, at(0)), ["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]);
         assert_eq!(queue.wake(at(0)), None);
+    }
+
+    #[test]
+    fn l12_news_go_before_ten_thousand_that_are_looked_at_again() {
+        let mut queue = Queue::default();
+        let all: Vec<Key> = (0..10_000).map(|number| key("a", &number.to_string())).collect();
+        all.iter().for_each(|key| queue.add_again(key));
+        queue.add(&key("a", "9999"));
+        queue.add_again(&key("a", "9999"));
+        assert_eq!(queue.depth(), (10_000, 0));
+        let order = drain(&mut queue, at(0));
+        assert_eq!(order[..2], ["a/9999", "a/0"]);
+        assert_eq!(order.len(), 10_000, "each once");
+        assert_eq!(queue.wake(at(0)), None);
+    }
+
+    #[test]
+    fn who_is_looked_at_again_is_not_forgotten() {
+        let mut queue = Queue::default();
+        queue.add_again(&key("a", "calm"));
+        (0..20).for_each(|number| queue.add(&key("a", &number.to_string())));
+        assert_eq!(drain(&mut queue, at(0)).iter().position(|key| key == "a/calm"), Some(8));
+        // Gone, or there is news: it is not looked at twice.
+        queue.add_again(&key("a", "calm"));
+        queue.forget(&key("a", "calm"));
+        assert_eq!(drain(&mut queue, at(0)), Vec::<String>::new());
+        queue.add_again(&key("a", "calm"));
+        queue.add(&key("a", "calm"));
+        assert_eq!(drain(&mut queue, at(0)), ["a/calm"]);
     }
 
     #[test]

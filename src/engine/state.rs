@@ -43,6 +43,8 @@ pub struct State {
 pub struct Heard {
     /// Whom it concerns; a key may be named more than once.
     pub keys: Vec<Key>,
+    /// Who may look different because a watch began anew.
+    pub again: Vec<Key>,
     /// The Rollouts that are gone, as they last were.
     pub gone: Vec<(Key, Value)>,
     /// The objects of any kind that are gone.
@@ -73,9 +75,9 @@ impl State {
             let cache = &self.cache;
             heard.keys.extend(self.fence.saw_list(resource, version, |place| cache.get(resource, place).is_some()));
             // Everything may look different now.
-            heard.keys.extend(self.cache.all(&resource::rollouts()).map(|rollout| subject(&place_of(rollout))));
+            heard.again.extend(self.cache.all(&resource::rollouts()).map(|rollout| subject(&place_of(rollout))));
             let open = self.cache.all(&resource::runs()).filter(|run| !measure::is_over(run));
-            heard.keys.extend(open.map(|run| measure::subject(&place_of(run))));
+            heard.again.extend(open.map(|run| measure::subject(&place_of(run))));
         }
         heard.removed =
             changes.iter().filter(|change| change.after.is_none()).map(|change| change.place.clone()).collect();
@@ -85,9 +87,11 @@ impl State {
                 if *resource == resource::services() && change.after.as_ref().is_some_and(services::is_led) {
                     heard.keys.push(Key { machine: Machine::Service, place: change.place.clone() });
                 }
-                heard.keys.extend(
-                    observe::concerned(&self.cache, &self.references, resource, &change, now).iter().map(subject),
-                );
+                // Those of a first list are looked at again anyway.
+                if list.is_none() || change.before.is_some() {
+                    let concerned = observe::concerned(&self.cache, &self.references, resource, &change, now);
+                    heard.keys.extend(concerned.iter().map(subject));
+                }
                 continue;
             }
             for name in services::abandoned(change.before.as_ref(), change.after.as_ref()) {
@@ -98,6 +102,7 @@ impl State {
             self.references.set(&change.place, rollout.map_or_else(Vec::new, |rollout| observe::referred(&rollout)));
             let key = subject(&change.place);
             match (change.after, change.before) {
+                (Some(_), None) if list.is_some() => {}
                 (Some(_), _) => heard.keys.push(key),
                 (None, before) => {
                     self.queue.forget(&key);

@@ -277,6 +277,7 @@ impl Daemon {
             self.api.metrics().with(|metrics| metrics.forget(&resource.plural, place, now));
         }
         heard.keys.iter().for_each(|key| self.state.queue.add(key));
+        heard.again.iter().for_each(|key| self.state.queue.add_again(key));
     }
 
     /// A Rollout is gone.

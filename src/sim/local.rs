@@ -297,6 +297,7 @@ impl Local {
             let event = Event { warning: false, reason: constants::reason::ROLLOUT_DELETED, message };
             self.events.push((key.place, event));
         }
+        heard.again.iter().for_each(|key| self.state.queue.add_again(key));
         for key in heard.keys {
             if self.latency.is_zero() {
                 self.state.queue.add(&key);
