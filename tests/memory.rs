@@ -146,7 +146,7 @@ fn s54_nothing_is_left_of_ten_thousand_that_came_and_went() {
         while let Some(key) = state.next(now, |_| {}) {
             metrics.passed(&key, 0.001, Ending::Settled);
             metrics.announced(key.place.clone(), "Normal", "RolloutCompleted");
-            let outcome = if number % 7 == 0 { Outcome::Failed(None) } else { Outcome::Settled(None) };
+            let outcome = if number.is_multiple_of(7) { Outcome::Failed(None) } else { Outcome::Settled(None) };
             let written = written(&state, &key);
             state.finish(&key, written, outcome, now, |_| true);
         }

@@ -37,7 +37,17 @@ pub struct Sizes {
     pub stable: i32,
 }
 
-/// The sizes of a canary, by its kind.
+/// The sizes that the versions of a canary get now: it moves as Argo Rollouts would, and stays where it was to go.
+pub fn next(rollout: &Rollout, sets: &Sets<'_>, weights: Option<&TrafficWeights>) -> Sizes {
+    match (sets.new, sets.stable) {
+        (Some(new), Some(stable)) if !is_routed(rollout) && is_there(rollout, sets) => {
+            Sizes { new: new.desired, stable: stable.desired }
+        }
+        _ => canary(rollout, sets, weights),
+    }
+}
+
+/// The sizes of a canary, by its kind, as Argo Rollouts computes them.
 pub fn canary(rollout: &Rollout, sets: &Sets<'_>, weights: Option<&TrafficWeights>) -> Sizes {
     if is_routed(rollout) { routed_canary(rollout, sets, weights) } else { basic_canary(rollout, sets) }
 }
@@ -55,17 +65,7 @@ pub fn basic_canary(rollout: &Rollout, sets: &Sets<'_>) -> Sizes {
     let surge = i64::from(limits::max_surge(rollout));
     let bounds = Bounds { most: replicas + surge, least: replicas - i64::from(limits::max_unavailable(rollout)) };
     let stable = sets.other_stable();
-    let goal = match stable {
-        Some(_) => {
-            let weight = match step::share(rollout, sets.new, sets.stable) {
-                Share::Weight(weight) => weight,
-                Share::Replicas(_) => 0,
-            };
-            nearest(replicas, weight.into(), limits::max_weight(rollout).into(), surge)
-        }
-        // There is nobody to share with: the new version gets everything.
-        None => Split { new: replicas, stable: 0 },
-    };
+    let goal = goal(rollout, sets);
     let mut sizes = grow(sets, stable, goal, bounds);
     if sets.others.iter().map(|set| i64::from(set.desired)).sum::<i64>() > 0 {
         return sizes.into();
@@ -89,6 +89,30 @@ pub fn basic_canary(rollout: &Rollout, sets: &Sets<'_>) -> Sizes {
         (true, None) => {}
     }
     sizes.into()
+}
+
+/// The sizes that a canary without a router is on its way to.
+fn goal(rollout: &Rollout, sets: &Sets<'_>) -> Split {
+    let replicas = i64::from(limits::replicas(rollout));
+    if sets.other_stable().is_none() {
+        // There is nobody to share with: the new version gets everything.
+        return Split { new: replicas, stable: 0 };
+    }
+    let weight = match step::share(rollout, sets.new, sets.stable) {
+        Share::Weight(weight) => weight,
+        Share::Replicas(_) => 0,
+    };
+    nearest(replicas, weight.into(), limits::max_weight(rollout).into(), limits::max_surge(rollout).into())
+}
+
+/// Whether a canary without a router has the sizes it was on its way to. Then it stays there: a pod that is on its way out
+/// and still available would otherwise be asked back, at the cost of the stable version, which would then be asked to grow.
+fn is_there(rollout: &Rollout, sets: &Sets<'_>) -> bool {
+    let goal = goal(rollout, sets);
+    let is_at = |set: Option<&ReplicaSet>, goal: i64| set.is_some_and(|set| i64::from(set.desired) == goal);
+    is_at(sets.new, goal.new)
+        && is_at(sets.other_stable(), goal.stable)
+        && sets.others.iter().all(|set| set.desired == 0)
 }
 
 /// The sizes of the other versions of a canary without a router, in their order: what is left of them serves traffic, so
@@ -315,6 +339,35 @@ mod tests {
             let split = nearest(replicas, weight, 100, surge);
             assert_eq!((split.new, split.stable), expected, "{replicas} pods, {weight} %, surge {surge}");
         }
+    }
+
+    #[test]
+    fn s7_who_is_there_stays_there() {
+        let mut rollout = Rollout::default();
+        rollout.spec.replicas = Some(3);
+        let [surge, unavailable] = [0, 1].map(|number| Some(IntOrString::Int(number)));
+        let canary = CanaryStrategy { max_surge: surge, max_unavailable: unavailable, ..CanaryStrategy::default() };
+        let steps = vec![CanaryStep { set_weight: Some(0), ..CanaryStep::default() }];
+        rollout.spec.strategy.canary = Some(CanaryStrategy { steps, ..canary });
+        rollout.status.current_step_index = Some(0);
+        (rollout.status.stable_rs, rollout.status.current_pod_hash) = ("a".into(), "b".into());
+        let set = |name: &str, desired, available| ReplicaSet {
+            name: name.into(),
+            desired,
+            available,
+            ..ReplicaSet::default()
+        };
+        // The last pod of the new version is on its way out and available, and one of the stable version is restarting.
+        let (new, stable) = (set("new", 0, 1), set("stable", 3, 1));
+        let sets = Sets { new: Some(&new), stable: Some(&stable), others: &[] };
+        assert_eq!(canary_sizes(&rollout, &sets), (1, 2), "would be asked back, one after the other, and never come");
+        let next = next(&rollout, &sets, None);
+        assert_eq!((next.new, next.stable), (0, 3));
+    }
+
+    fn canary_sizes(rollout: &Rollout, sets: &Sets<'_>) -> (i32, i32) {
+        let sizes = canary(rollout, sets, None);
+        (sizes.new, sizes.stable)
     }
 
     #[test]

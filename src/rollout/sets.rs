@@ -124,13 +124,13 @@ impl Pass<'_> {
             others: &others,
         };
         // Pods of the stable version follow the traffic that is in effect, not the one that is being set.
-        let stable_size = replicas::canary(&view.rollout, &sets, view.rollout.status.canary.weights.as_ref()).stable;
+        let stable_size = replicas::next(&view.rollout, &sets, view.rollout.status.canary.weights.as_ref()).stable;
         if let Some(stable) = view.other_stable()
             && self.scale(stable, stable_size) == Scaled::Yes
         {
             return Scaled::Yes;
         }
-        let new_size = replicas::canary(&view.rollout, &sets, self.next.canary.weights.as_ref()).new;
+        let new_size = replicas::next(&view.rollout, &sets, self.next.canary.weights.as_ref()).new;
         if self.new_set(self.held_by_traffic(new_size)) == Scaled::Yes {
             return Scaled::Yes;
         }
