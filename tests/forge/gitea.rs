@@ -102,6 +102,18 @@ impl Gitea {
         text(&output.stdout).lines().last().unwrap_or_default().to_owned()
     }
 
+    /// Creates a user, and a token for each of these names and scopes.
+    pub fn user(&self, name: &str, tokens: &[(&str, &str)]) -> Vec<String> {
+        let email = format!("{name}@example.org");
+        let user = ["user", "create", "--username", name, "--password", "only-a-test-1", "--email", &email];
+        self.admin(&[user.as_slice(), &["--must-change-password=false"]].concat());
+        let token = |(token, scopes): &(&str, &str)| {
+            let new = ["user", "generate-access-token", "--username", name, "--token-name", token];
+            self.admin(&[new.as_slice(), &["--scopes", scopes, "--raw"]].concat())
+        };
+        tokens.iter().map(token).collect()
+    }
+
     /// Asks its API.
     pub async fn api(&self, method: Method, path: &str, token: &str, body: Option<&Value>) -> Value {
         let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();

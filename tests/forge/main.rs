@@ -3,6 +3,7 @@
 
 #[path = "../git/authority.rs"]
 mod authority;
+mod daemon;
 mod gitea;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
@@ -64,32 +65,8 @@ fn status(state: State, description: &str) -> Status {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_push_is_heard_fetched_and_answered_with_statuses() {
     let gitea = Gitea::start().await;
-    gitea.admin(&[
-        "user",
-        "create",
-        "--username",
-        "ada",
-        "--password",
-        "only-a-test-1",
-        "--email",
-        "ada@example.org",
-        "--must-change-password=false",
-    ]);
-    let token = |name: &str, scopes: &str| {
-        gitea.admin(&[
-            "user",
-            "generate-access-token",
-            "--username",
-            "ada",
-            "--token-name",
-            name,
-            "--scopes",
-            scopes,
-            "--raw",
-        ])
-    };
-    let (all, writer, reader) =
-        (token("all", "all"), token("write", "write:repository"), token("read", "read:repository"));
+    let tokens = gitea.user("ada", &[("all", "all"), ("write", "write:repository"), ("read", "read:repository")]);
+    let [all, writer, reader] = tokens.try_into().unwrap();
     let repository = value!({"name": "web", "default_branch": "main", "private": true});
     gitea.api(Method::POST, "/user/repos", &all, Some(&repository)).await;
 
