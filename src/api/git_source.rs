@@ -98,7 +98,8 @@ pub struct GitSourceSpec {
     pub report: Option<GitReport>,
     /// What to do when a commit's rollout is aborted. `Hold`: the failed template is not applied again until a new
     /// commit. `Restore`: the other objects of that commit go back as well, to what the last commit wanted that was
-    /// fully rolled out. `Revert`: as Restore.
+    /// fully rolled out. `Revert`: as Restore, and a revert is offered on a branch of its own, `tidegate/revert-<commit>`,
+    /// which on a host needs the right to push.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-default" = "Hold", "enum" = ["Hold", "Restore", "Revert"]))]
     pub on_abort: String,

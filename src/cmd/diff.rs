@@ -221,6 +221,7 @@ impl Source {
             refused: BTreeMap::new(),
             answers: BTreeMap::new(),
             trouble: None,
+            offered: None,
         };
         view.sets = source::sets(api, &prune::namespaces(&view, set)).await.map_err(unanswered)?;
         Ok(view)

@@ -154,7 +154,7 @@ pub enum OnAbort {
     Hold,
     /// The other objects of that commit go back as well.
     Restore,
-    /// The same.
+    /// The same, and a revert is offered on a branch of its own.
     Revert,
 }
 

@@ -39,8 +39,23 @@ pub struct Verdict {
     pub wake: Option<Timestamp>,
     /// Why.
     pub reasons: Vec<Reason>,
+    /// What is offered to be taken back in git.
+    pub offer: Option<Offer>,
     /// What becomes of the source's finalizer. What is decided beside it waits until that is seen.
     pub guard: Option<Guard>,
+}
+
+/// A commit that a person may want to take back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The commit.
+    pub from: Text,
+    /// The one whose content was put back in the cluster.
+    pub to: Text,
+    /// Why.
+    pub why: String,
+    /// Since when.
+    pub at: Timestamp,
 }
 
 /// What becomes of the finalizer by which a GitSource outlives its deletion until its objects are gone.
@@ -93,6 +108,8 @@ pub enum Situation<'v> {
     DependsOn(&'v str, &'v Commit),
     /// The commit's version was given up, and the last promoted set is put back.
     Restoring(&'v GitSource, &'v Commit, &'v (GitRevision, Set)),
+    /// The same, but that set cannot be read.
+    Lost(&'v Commit, &'v str),
     /// The commit is carried out.
     Following(&'v GitSource, &'v Commit),
 }
@@ -128,11 +145,11 @@ impl<'v> Situation<'v> {
         if let Some(first) = view.waits_for.first() {
             return Situation::DependsOn(first, commit);
         }
-        match &commit.promoted {
-            Some(promoted) if spec.on_abort != OnAbort::Hold && !held(view, commit).is_empty() => {
-                Situation::Restoring(spec, commit, promoted)
-            }
-            Some(_) | None => Situation::Following(spec, commit),
+        let restores = spec.on_abort != OnAbort::Hold && !held(view, commit).is_empty();
+        match (&commit.promoted, &commit.lost) {
+            (Some(promoted), _) if restores => Situation::Restoring(spec, commit, promoted),
+            (None, Some(why)) if restores => Situation::Lost(commit, why),
+            (Some(_) | None, Some(_) | None) => Situation::Following(spec, commit),
         }
     }
 }
@@ -151,6 +168,7 @@ pub fn decide(view: &View) -> Verdict {
         Situation::Broken(commit) => broken(view, commit),
         Situation::DependsOn(name, commit) => depends(view, name, commit),
         Situation::Restoring(spec, commit, promoted) => restore(view, spec, commit, promoted),
+        Situation::Lost(commit, why) => lost(view, commit, why),
         Situation::Following(spec, commit) => follow(view, spec, commit),
     };
     verdict.status.observed_generation = view.generation;
@@ -321,12 +339,34 @@ fn restore(view: &View, spec: &GitSource, commit: &Commit, (revision, set): &(Gi
         plan.prune(view, spec, set, commit);
     }
     verdict.status.inventory = inventory(view, &pairs, &plan);
-    let first = verdict.status.held.first().map(|held| format!("{}: {}", held.name, held.reason)).unwrap_or_default();
-    let words = format!("{first}; back at commit {}", short(&revision.commit));
+    let first = verdict.status.held.first();
+    let why = first.map(|held| format!("{}: {}", held.name, held.reason)).unwrap_or_default();
+    let mut words = format!("{why}; back at commit {}", short(&revision.commit));
+    if spec.on_abort == OnAbort::Revert {
+        let at = first.and_then(|held| held.since).map_or(view.now, Timestamp::from);
+        let (from, to) = (commit.revision.commit.as_str().into(), revision.commit.as_str().into());
+        verdict.offer = Some(Offer { from, to, why, at });
+        if let Some(branch) = &view.offered {
+            words += &format!("; a revert is on the branch {branch}");
+        }
+    }
     told(view, &mut verdict.status, Standing::Stalled, "Restored", &words);
     verdict.reports.push(Report::new(&commit.revision.commit, State::Failure, words));
     verdict.reports.extend(report::given_back(view, spec, commit, &verdict.status.held, &revision.commit));
     plan.into_verdict(verdict)
+}
+
+/// What is in the cluster may be the last promoted set, which cannot be read: the failed one is not put in its place.
+fn lost(view: &View, commit: &Commit, why: &str) -> Verdict {
+    let mut verdict = Verdict::default();
+    take_up(view, commit, &mut verdict);
+    verdict.status.held = held(view, commit);
+    let first = verdict.status.held.first().map(|held| format!("{}: {}", held.name, held.reason)).unwrap_or_default();
+    let back = view.status.rolled_out.as_ref().map(|done| done.commit.as_str()).unwrap_or_default();
+    let words = format!("{first}; commit {} cannot be put back: {why}", short(back));
+    told(view, &mut verdict.status, Standing::Stalled, "Lost", &words);
+    verdict.reports.push(Report::new(&commit.revision.commit, State::Failure, words));
+    verdict
 }
 
 /// A commit is carried out.

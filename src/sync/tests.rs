@@ -92,8 +92,15 @@ impl Scene {
     fn push(&mut self, digit: u8, text: &str) {
         let revision =
             GitRevision { commit: sha(digit), reference: "refs/heads/main".into(), ..GitRevision::default() };
-        let commit =
-            Commit { revision, set: read(text), waiting: None, moved_back: false, stale: None, promoted: None };
+        let commit = Commit {
+            revision,
+            set: read(text),
+            waiting: None,
+            moved_back: false,
+            stale: None,
+            promoted: None,
+            lost: None,
+        };
         self.fetched = Fetched::Commit(Box::new(commit));
     }
 
@@ -112,6 +119,7 @@ impl Scene {
             generation: 1,
             life: self.life,
             trouble: None,
+            offered: None,
             spec: Ok(self.spec.clone()),
             status: self.status.clone(),
             request: self.request.clone(),
@@ -625,6 +633,31 @@ fn same_view_same_verdict() {
     let view = scene.view();
     let (one, two) = (decide(&view), decide(&view));
     assert_eq!((one.status, one.reports, one.reasons), (two.status, two.reports, two.reasons));
+}
+
+#[test]
+fn what_cannot_be_put_back_stays_as_it_is_and_says_so() {
+    let mut scene = Scene::new();
+    scene.spec.on_abort = OnAbort::Restore;
+    scene.push(1, &(rollout("web:1") + &map("a", "old")));
+    scene.settle();
+    let good = scene.hash();
+    scene.rollout("Healthy", &good, &good);
+    scene.pass();
+    scene.push(2, &(rollout("web:2") + &map("a", "old")));
+    scene.settle();
+    let bad = scene.hash();
+    scene.rollout("Degraded", &good, &bad);
+    // Somebody lost the store, and the host does not give the old commit any more.
+    scene.commit().lost = Some("no such commit".into());
+    scene.edit("ConfigMap", "a", |a| a.set_at(&["data", "k"], "restored"));
+    let verdict = scene.pass();
+    assert_eq!(actions(&verdict), [] as [&str; 0]);
+    let words = format!("web: aborted: it timed out; commit {} cannot be put back: no such commit", &sha(1)[..8]);
+    scene.last(2, State::Failure, &words);
+    scene.push(3, &(rollout("web:3") + &map("a", "old")));
+    scene.commit().lost = Some("no such commit".into());
+    assert_eq!(scene.pass().actions.len(), 2, "a new commit goes on");
 }
 
 #[test]

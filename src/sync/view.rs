@@ -55,6 +55,8 @@ pub struct View {
     pub answers: BTreeMap<Id, Answer>,
     /// Why commits cannot be told, if they cannot.
     pub trouble: Option<String>,
+    /// The branch on which a revert of the commit is offered, if it is.
+    pub offered: Option<String>,
 }
 
 /// Whether a source stays.
@@ -102,6 +104,8 @@ pub struct Commit {
     pub stale: Option<String>,
     /// What the last promoted commit wanted, where an abort puts that back.
     pub promoted: Option<(GitRevision, Set)>,
+    /// Why that cannot be read, if it cannot.
+    pub lost: Option<String>,
 }
 
 /// What the server refused.

@@ -40,6 +40,18 @@ impl Reader {
         Reader { cache, remote, store, access, network, limits: FetchLimits::default() }
     }
 
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
     /// The same, on another way.
     pub fn through(self, proxy: Option<Proxy>, limits: Limits) -> Reader {
         let network = Network::new(Http::new(proxy.clone(), limits).unwrap(), proxy);

@@ -4,6 +4,7 @@
 mod authority;
 mod fetching;
 mod local;
+mod pushing;
 mod reading;
 mod repository;
 mod server;

@@ -114,14 +114,42 @@ pub const RESULT: &str = "application/x-git-upload-pack-result";
 /// Git's own answer.
 pub fn git(repository: &Path, parts: &Parts, body: &[u8]) -> Reply {
     let version = parts.headers.get("git-protocol").map(|value| value.to_str().unwrap().to_owned());
-    speak(repository, parts.uri.path(), version.as_deref(), body)
+    let pushes = parts.uri.path_and_query().is_some_and(|path| path.as_str().contains("git-receive-pack"));
+    if pushes {
+        take(repository, parts.uri.path(), body)
+    } else {
+        speak(repository, parts.uri.path(), version.as_deref(), body)
+    }
 }
 
 /// The same in a version of the protocol; the oldest if none is given.
 pub fn speak(repository: &Path, path: &str, version: Option<&str>, body: &[u8]) -> Reply {
     let greeting = path.ends_with("/info/refs");
+    let output = program("upload-pack", repository, greeting, version, body);
+    match greeting {
+        true if version.is_some() => reply(200, &[("content-type", ADVERTISEMENT)], output),
+        true => {
+            let bytes = [b"001e# service=git-upload-pack\n0000".as_slice(), &output].concat();
+            reply(200, &[("content-type", ADVERTISEMENT)], bytes)
+        }
+        false => reply(200, &[("content-type", RESULT)], output),
+    }
+}
+
+/// What git says to whoever pushes.
+fn take(repository: &Path, path: &str, body: &[u8]) -> Reply {
+    let greeting = path.ends_with("/info/refs");
+    let output = program("receive-pack", repository, greeting, None, body);
+    if greeting {
+        let bytes = [b"001f# service=git-receive-pack\n0000".as_slice(), &output].concat();
+        return reply(200, &[("content-type", "application/x-git-receive-pack-advertisement")], bytes);
+    }
+    reply(200, &[("content-type", "application/x-git-receive-pack-result")], output)
+}
+
+fn program(name: &str, repository: &Path, greeting: bool, version: Option<&str>, body: &[u8]) -> Vec<u8> {
     let mut command = Command::new("git");
-    command.args(["-c", "safe.directory=*", "upload-pack", "--stateless-rpc"]);
+    command.args(["-c", "safe.directory=*", name, "--stateless-rpc"]);
     if greeting {
         command.arg("--advertise-refs");
     }
@@ -131,13 +159,5 @@ pub fn speak(repository: &Path, path: &str, version: Option<&str>, body: &[u8]) 
     command.arg(repository).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("git must be installed");
     child.stdin.take().unwrap().write_all(body).unwrap();
-    let output = child.wait_with_output().unwrap().stdout;
-    match greeting {
-        true if version.is_some() => reply(200, &[("content-type", ADVERTISEMENT)], output),
-        true => {
-            let bytes = [b"001e# service=git-upload-pack\n0000".as_slice(), &output].concat();
-            reply(200, &[("content-type", ADVERTISEMENT)], bytes)
-        }
-        false => reply(200, &[("content-type", RESULT)], output),
-    }
+    child.wait_with_output().unwrap().stdout
 }

@@ -63,6 +63,38 @@ async fn a_repository_on_a_host_is_fetched_rolled_out_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_revert_is_pushed_to_the_host() {
+    let mut scene = fetched();
+    let first = scene.repository.commit(&[("deploy/web.yaml", &web("web:1")), ("deploy/a.yaml", &map("a", "old"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+    shop.set_at(&["spec", "onAbort"], "Revert");
+    scene.source(shop);
+    scene.start();
+    scene.until(&first, State::Success).await;
+    let bad = scene.push(&[("deploy/web.yaml", &web("web:crash")), ("deploy/a.yaml", &map("a", "new"))]).await;
+    let words = scene.until(&bad, State::Failure).await;
+    let branch = format!("tidegate/revert-{}", &bad[..8]);
+    assert!(words.ends_with(&format!("; a revert is on the branch {branch}")), "{words}");
+    let offered = scene.repository.git().find_reference(&format!("refs/heads/{branch}")).unwrap().target().unwrap();
+    let deploy = |id: git2::Oid| {
+        scene.repository.git().find_commit(id).unwrap().tree().unwrap().get_name("deploy").unwrap().id()
+    };
+    assert_eq!(deploy(offered), deploy(git2::Oid::from_str(&first).unwrap()));
+    scene.pass(1200).await;
+    let pushes = scene.host().asked().iter().filter(|asked| asked.path.ends_with("/git-receive-pack")).count();
+    assert_eq!(pushes, 1);
+    // Another machine, which has to get the old commit before it can say what is wanted.
+    scene.kill().await;
+    scene.lose_cache();
+    scene.start();
+    scene.pass(600).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("old"));
+    assert_eq!(scene.last(&bad).unwrap().words, words);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_host_that_is_down_or_refuses_is_named_and_nothing_changes() {
     let mut scene = fetched();
     let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x")), ("deploy/b.yaml", &map("b", "x"))]);

@@ -182,6 +182,71 @@ async fn a_restore_takes_the_configuration_back_with_the_pods() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_restore_deletes_what_the_failed_commit_brought_and_lasts_until_a_new_one() {
+    let mut source = spec();
+    source.on_abort = OnAbort::Revert;
+    let mut scene = Scene::with(source);
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1")), ("deploy/a.yaml", &map("a", "old"))]).await;
+    scene.until(&first, State::Success).await;
+    let bad = scene
+        .push(&[
+            ("deploy/web.yaml", &web("web:crash")),
+            ("deploy/a.yaml", &map("a", "new")),
+            ("deploy/b.yaml", &map("b", "new")),
+            ("other.txt", "new"),
+        ])
+        .await;
+    let words = scene.until(&bad, State::Failure).await;
+    let branch = format!("tidegate/revert-{}", &bad[..8]);
+    let end = format!("back at commit {}; a revert is on the branch {branch}", &first[..8]);
+    assert!(words.starts_with("web: aborted: ") && words.ends_with(&end), "{words}");
+    scene.pass(60).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("old"));
+    assert!(scene.get("", "configmaps", "b").is_none(), "the failed commit brought it");
+    // The offer: the folder as it was, everything else as it is.
+    let offered = scene.repository.git().find_reference(&format!("refs/heads/{branch}")).unwrap().target().unwrap();
+    let tree = |id: git2::Oid| scene.repository.git().find_commit(id).unwrap().tree().unwrap();
+    let deploy = |id: git2::Oid| tree(id).get_name("deploy").unwrap().id();
+    assert_eq!(deploy(offered), deploy(git2::Oid::from_str(&first).unwrap()));
+    assert!(tree(offered).get_name("other.txt").is_some());
+    let told = scene.told.len();
+    scene.kill().await;
+    scene.start();
+    scene.pass(600).await;
+    let last: Vec<_> = scene.told[told..].iter().map(|report| (&report.commit, report.state)).collect();
+    assert!(last.iter().all(|(commit, state)| **commit == bad && *state == State::Failure), "{last:?}");
+    assert_eq!(scene.rollout("web").str_at(&["status", "phase"]), Some("Healthy"));
+    let fix = scene.push(&[("deploy/web.yaml", &web("web:2"))]).await;
+    scene.until(&fix, State::Success).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("new"));
+    assert!(scene.get("", "configmaps", "b").is_some());
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_of_a_restored_commit_tries_all_of_it_again() {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("deploy/web.yaml", &web("web:1")), ("deploy/a.yaml", &map("a", "old"))]);
+    let mut shop = crate::objects::source("shop", "deploy");
+    shop.set_at(&["spec", "onAbort"], "Restore");
+    scene.source(shop);
+    scene.until(&first, State::Success).await;
+    let bad = scene.push(&[("deploy/web.yaml", &web("web:crash")), ("deploy/a.yaml", &map("a", "new"))]).await;
+    scene.until(&bad, State::Failure).await;
+    scene.pass(60).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("old"));
+    let request = value!({"metadata": {"annotations": {"tidegate.dev/sync-requested": "again"}}});
+    scene.patch("tidegate.dev", "v1alpha1", "gitsources", "", "shop", request).unwrap();
+    scene.until(&bad, State::Pending).await;
+    scene.pass(3).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("new"));
+    scene.until(&bad, State::Failure).await;
+    scene.pass(60).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("old"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_commit_waits_for_the_one_before_if_it_is_told_to() {
     let mut source = spec();
     source.on_new_commit = OnNewCommit::Wait;

@@ -307,6 +307,11 @@ impl Scene {
         self.listen();
     }
 
+    /// The machine that it ran on is gone, with all copies of repositories.
+    pub fn lose_cache(&mut self) {
+        self.cache = tempfile::tempdir().unwrap();
+    }
+
     /// Commits, and lets the daemon know as a webhook would.
     pub async fn push(&mut self, changes: &[(&str, &str)]) -> String {
         let commit = self.repository.commit(changes);

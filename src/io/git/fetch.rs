@@ -19,7 +19,7 @@ use super::{
     host::Host,
     pack::{self, Objection},
     store::highest,
-    wire::{self, Answer, Greeting, Listed, Packet, Part, Wish},
+    wire::{self, Answer, Greeting, Listed, Packet, Part, Service, Wish},
 };
 use crate::model::{git_source::Reference, remote::Remote};
 
@@ -62,7 +62,7 @@ async fn bring(
     {
         return Ok((oid(remote, hash)?, Reached::Hash));
     }
-    let mut host = Host::open(remote, access, network, limits).await?;
+    let mut host = Host::open(remote, Service::Fetch, access, network, limits).await?;
     let (target, reached) = match reference {
         Reference::Commit(hash) => (hash.clone(), Reached::Hash),
         Reference::Default | Reference::Branch(_) | Reference::Tag(_) | Reference::Semver(_) => {
@@ -249,7 +249,10 @@ fn take_in(
     store.set_ends(ends)
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+/// Does something that waits for the disk.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => Err(Error::Store { path: PathBuf::new(), cause: format!("the work was cut short: {error}") }),

@@ -17,7 +17,7 @@ use super::{
     credentials::{Access, Proof},
     limits::FetchLimits,
     ssh::{self, Shell},
-    wire::{self, Greeter, Greeting, Packet},
+    wire::{self, Greeter, Greeting, Packet, Service},
 };
 use crate::{
     io::http::{self as client, Http, Proxy, Session},
@@ -65,6 +65,7 @@ enum Line {
 }
 
 struct Https {
+    service: Service,
     session: Session,
     /// The repository's address, perhaps after a redirect.
     base: String,
@@ -77,6 +78,7 @@ impl<'a> Host<'a> {
     /// Connects and hears what the host can do.
     pub async fn open(
         remote: &'a Remote,
+        service: Service,
         access: &Access,
         network: &Network,
         limits: &'a FetchLimits,
@@ -85,14 +87,14 @@ impl<'a> Host<'a> {
         let line = match (remote.scheme, &access.proof) {
             (Scheme::Ssh, Proof::Key { identity, password, known_hosts }) => {
                 let proof = ssh::Proof { identity, password: password.as_ref(), known_hosts };
-                let shell = Shell::open(remote, &proof, network.proxy.as_ref(), limits.silence).await?;
+                let shell = Shell::open(remote, service, &proof, network.proxy.as_ref(), limits.silence).await?;
                 Line::Ssh(Box::new(shell))
             }
             (Scheme::Ssh, Proof::None | Proof::Basic { .. } | Proof::Bearer(_) | Proof::App(_)) => {
                 let cause = "ssh needs a Secret with the keys identity and known_hosts".to_owned();
                 return Err(Error::Credentials { remote: remote.to_string(), cause });
             }
-            (Scheme::Https, _) => https(remote, access, network).await?,
+            (Scheme::Https, _) => https(remote, service, access, network).await?,
         };
         let nothing = Greeting::Two(Vec::new());
         let mut host = Host { remote, limits, line, buffer: BytesMut::new(), greeting: nothing };
@@ -120,12 +122,13 @@ impl<'a> Host<'a> {
                 if let Some(rest) = https.answer.take() {
                     drain(rest).await;
                 }
-                let url = format!("{}/git-upload-pack", https.base);
-                let response = match request(Method::POST, &url, https.authorization.as_ref(), words) {
+                let url = format!("{}/{}", https.base, https.service.as_str());
+                let request = request(Method::POST, &url, https.service, https.authorization.as_ref(), words);
+                let response = match request {
                     Ok(request) => https.session.ask(request).await.map_err(|error| reached(self.remote, error))?,
                     Err(cause) => return Err(self.odd(cause)),
                 };
-                https.answer = Some(success(self.remote, response)?.into_body());
+                https.answer = Some(success(self.remote, https.service, response)?.into_body());
                 Ok(())
             }
         }
@@ -192,7 +195,7 @@ async fn drain(mut body: Incoming) {
 }
 
 /// Asks for the greeting over https; on a redirect within the same host the repository's own path is taken from it.
-async fn https(remote: &Remote, access: &Access, network: &Network) -> Result<Line, Error> {
+async fn https(remote: &Remote, service: Service, access: &Access, network: &Network) -> Result<Line, Error> {
     let unusable = |cause: String| Error::Credentials { remote: remote.to_string(), cause };
     let http = match &access.authorities {
         Some(bundle) => network.http.trusting(bundle).map_err(|error| unusable(error.to_string()))?,
@@ -204,8 +207,8 @@ async fn https(remote: &Remote, access: &Access, network: &Network) -> Result<Li
     loop {
         let address: Uri = base.parse().map_err(|_| unusable("the URL cannot be used".to_owned()))?;
         let mut session = http.session(&address).map_err(|error| reached(remote, error))?;
-        let question = format!("{base}/info/refs?service=git-upload-pack");
-        let request = request(Method::GET, &question, authorization.as_ref(), Bytes::new())
+        let question = format!("{base}/info/refs?service={}", service.as_str());
+        let request = request(Method::GET, &question, service, authorization.as_ref(), Bytes::new())
             .map_err(|cause| Error::Malformed { remote: remote.to_string(), cause })?;
         let response = session.ask(request).await.map_err(|error| reached(remote, error))?;
         if response.status().is_redirection() && !moved {
@@ -213,28 +216,29 @@ async fn https(remote: &Remote, access: &Access, network: &Network) -> Result<Li
             moved = true;
             continue;
         }
-        let response = success(remote, response)?;
+        let response = success(remote, service, response)?;
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if kind != Some("application/x-git-upload-pack-advertisement") {
+        if kind != Some(format!("application/x-{}-advertisement", service.as_str()).as_str()) {
             let cause = "a page instead of a repository; is the URL the one that `git clone` takes?".to_owned();
             return Err(Error::Malformed { remote: remote.to_string(), cause });
         }
         let answer = Some(response.into_body());
-        return Ok(Line::Https(Box::new(Https { session, base, authorization, answer })));
+        return Ok(Line::Https(Box::new(Https { service, session, base, authorization, answer })));
     }
 }
 
 fn request(
     method: Method,
     url: &str,
+    service: Service,
     authorization: Option<&HeaderValue>,
     body: Bytes,
 ) -> Result<Request<Bytes>, String> {
     let mut request = Request::builder().method(&method).uri(url).header("Git-Protocol", "version=2");
     if method == Method::POST {
         request = request
-            .header(header::CONTENT_TYPE, "application/x-git-upload-pack-request")
-            .header(header::ACCEPT, "application/x-git-upload-pack-result");
+            .header(header::CONTENT_TYPE, format!("application/x-{}-request", service.as_str()))
+            .header(header::ACCEPT, format!("application/x-{}-result", service.as_str()));
     }
     if let Some(authorization) = authorization {
         request = request.header(header::AUTHORIZATION, authorization);
@@ -294,7 +298,7 @@ fn same_host(remote: &Remote, response: &Response<Incoming>) -> Result<String, E
 }
 
 /// The response, if it is one of success.
-fn success(remote: &Remote, response: Response<Incoming>) -> Result<Response<Incoming>, Error> {
+fn success(remote: &Remote, service: Service, response: Response<Incoming>) -> Result<Response<Incoming>, Error> {
     let remote_name = remote.to_string();
     match response.status() {
         StatusCode::OK => Ok(response),
@@ -302,7 +306,11 @@ fn success(remote: &Remote, response: Response<Incoming>) -> Result<Response<Inc
             Err(Error::Denied { remote: remote_name, cause: "it does not accept the credentials (401)".to_owned() })
         }
         StatusCode::FORBIDDEN => {
-            Err(Error::Denied { remote: remote_name, cause: "the credentials may not read it (403)".to_owned() })
+            let may = match service {
+                Service::Fetch => "read it",
+                Service::Push => "write to it",
+            };
+            Err(Error::Denied { remote: remote_name, cause: format!("the credentials may not {may} (403)") })
         }
         StatusCode::NOT_FOUND => Err(Error::Missing {
             remote: remote.host.clone(),

@@ -22,6 +22,8 @@ mod keep;
 mod limits;
 mod notes;
 mod pack;
+mod push;
+mod revert;
 mod signature;
 mod ssh;
 mod store;
@@ -38,6 +40,8 @@ pub use self::{
     host::Network,
     limits::{FetchLimits, ReadLimits},
     notes::NOTES,
+    push::{Pushed, push},
+    revert::{Revert, branch},
     signature::Policy,
     store::{Fetched, Reached, Store, Tag},
     tree::{File, Files, Refusal, Refused},

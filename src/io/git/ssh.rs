@@ -19,13 +19,13 @@ use russh::{
     },
 };
 
-use super::Error;
+use super::{Error, wire::Service};
 use crate::{
     io::http::{self, Proxy},
     model::{glob, remote::Remote, secret::Secret},
 };
 
-/// A shell on a host that runs `git-upload-pack`.
+/// A shell on a host that runs one of git's programs.
 pub struct Shell {
     /// Kept: the connection ends with it.
     _handle: Handle<Check>,
@@ -48,6 +48,7 @@ impl Shell {
     /// Connects, checks the host, proves who we are, and starts the program.
     pub async fn open(
         remote: &Remote,
+        service: Service,
         proof: &Proof<'_>,
         proxy: Option<&Proxy>,
         silence: Duration,
@@ -101,7 +102,7 @@ impl Shell {
         let channel = handle.channel_open_session().await.map_err(broken)?;
         // A host may pass over this; then it speaks the older version.
         channel.set_env(false, "GIT_PROTOCOL", "version=2").await.map_err(broken)?;
-        channel.exec(true, command(remote)).await.map_err(broken)?;
+        channel.exec(true, command(remote, service)).await.map_err(broken)?;
         Ok(Shell { _handle: handle, channel, said: String::new() })
     }
 
@@ -138,9 +139,9 @@ impl Shell {
 }
 
 /// What is run on the host. The path has no character that a shell would take for something else.
-fn command(remote: &Remote) -> String {
+fn command(remote: &Remote, service: Service) -> String {
     let home = remote.path.starts_with('~');
-    format!("git-upload-pack '{}{}'", if home { "" } else { "/" }, remote.path)
+    format!("{} '{}{}'", service.as_str(), if home { "" } else { "/" }, remote.path)
 }
 
 fn identity(proof: &Proof<'_>) -> Result<PrivateKey, String> {
@@ -280,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_program_is_named_without_room_for_another() {
-        let command = |url| command(&Remote::parse(url).unwrap());
+        let command = |url| command(&Remote::parse(url).unwrap(), Service::Fetch);
         assert_eq!(command("ssh://git@host/team/web.git"), "git-upload-pack '/team/web.git'");
         assert_eq!(command("ssh://git@host/~ada/web"), "git-upload-pack '~ada/web'");
     }

@@ -5,6 +5,25 @@
 
 use bytes::{Bytes, BytesMut};
 
+/// Which of git's programs is talked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// The one that gives.
+    Fetch,
+    /// The one that takes.
+    Push,
+}
+
+impl Service {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Service::Fetch => "git-upload-pack",
+            Service::Push => "git-receive-pack",
+        }
+    }
+}
+
 /// What stands between two lengths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packet {
@@ -165,6 +184,26 @@ pub fn check_format(abilities: &[String]) -> Result<(), String> {
         None | Some("sha1") => Ok(()),
         Some(_) => Err("hashes of a repository with SHA-256 objects, which is not supported".to_owned()),
     }
+}
+
+/// The wish that a reference which is not there be made, with the objects it leads to.
+pub fn create(reference: &str, id: &str, pack: &[u8]) -> Bytes {
+    let text = format!("{} {id} {reference}\0 report-status {AGENT}", "0".repeat(40));
+    let mut out = Vec::with_capacity(text.len() + pack.len() + 16);
+    line(&mut out, &text);
+    out.extend_from_slice(b"0000");
+    out.extend_from_slice(pack);
+    out.into()
+}
+
+/// Takes a line of what became of that wish: `None` if all is well so far, else the host's words.
+pub fn refused(line: &str) -> Option<String> {
+    let words = match line.split_once(' ') {
+        Some(("unpack", "ok") | ("ok", _)) => return None,
+        Some(("ng", rest)) => rest.split_once(' ').map_or(rest, |(_, why)| why),
+        Some(_) | None => line,
+    };
+    Some(words.chars().filter(|c| !c.is_control()).take(200).collect())
 }
 
 /// The question which references there are, among those that begin so.
@@ -446,6 +485,23 @@ mod tests {
         assert_eq!(answer.take(Packet::Flush), Ok(Part::End));
         assert!(listed(&format!("{A}{} HEAD", &A[..24])).is_err(), "SHA-256");
         assert!(check_format(&["object-format=sha256".into()]).is_err());
+    }
+
+    #[test]
+    fn a_branch_is_wished_for_and_refused_in_the_hosts_words() {
+        let wish = create("refs/heads/x", &"a".repeat(40), b"PACK");
+        let text = String::from_utf8(wish.to_vec()).unwrap();
+        let zeros = "0".repeat(40);
+        assert!(
+            text[4..].starts_with(&format!("{zeros} {} refs/heads/x\0 report-status agent=", "a".repeat(40))),
+            "{text:?}"
+        );
+        assert!(text.ends_with("\n0000PACK"), "{text:?}");
+        assert_eq!(usize::from_str_radix(&text[..4], 16).unwrap(), text.len() - "0000PACK".len());
+        assert_eq!(refused("unpack ok"), None);
+        assert_eq!(refused("ok refs/heads/x"), None);
+        assert_eq!(refused("ng refs/heads/x protected branch").as_deref(), Some("protected branch"));
+        assert_eq!(refused("unpack missing objects").as_deref(), Some("unpack missing objects"));
     }
 
     proptest::proptest! {

@@ -15,7 +15,7 @@ use crate::{
     kubernetes::value::Text,
     manifest,
     model::{
-        git_source::{GitSource, OnAbort},
+        git_source::{GitSource, OnAbort, Reference},
         remote::Remote,
     },
     sync::{
@@ -70,7 +70,7 @@ pub async fn fetch(
             None => view::Fetched::Nothing,
         };
     };
-    match follow(state, subject, spec, status, shared, &head, now).await {
+    match follow(state, subject, spec, status, settings, shared, &head).await {
         Ok(commit) => view::Fetched::Commit(Box::new(commit)),
         Err(why) => view::Fetched::Failed(why),
     }
@@ -85,8 +85,7 @@ async fn resolve(
     shared: &Shared,
 ) -> Result<Fetched, git::Error> {
     let known = status.seen.as_ref().map(|seen| seen.commit.clone());
-    let copy = settings.copies.iter().find(|(url, _)| *url == spec.url).map(|(_, folder)| folder.clone());
-    if let Some(folder) = subject.folder.clone().or(copy) {
+    if let Some(folder) = folder_of(subject, spec, settings) {
         let store = local(state, subject, spec, settings, shared, folder).await?;
         let reference = spec.reference.clone();
         return blocking(move || store.resolve(&reference, known.as_deref())).await;
@@ -98,18 +97,31 @@ async fn resolve(
     let remote = Remote::parse(&spec.url)
         .map_err(|reason| git::Error::Address { url: spec.url.clone(), reason: reason.to_owned() })?;
     let store = stored(state, spec, settings, shared, &remote).await?;
-    let access = match &spec.secret {
-        None => Access::anonymous(&remote),
-        Some(name) => {
-            let refused = |cause| git::Error::Credentials { remote: remote.to_string(), cause };
-            let read = shared.secrets.versioned(&subject.place.namespace, name).await;
-            let (data, version) = read.map_err(refused)?;
-            let given = bond::Given { name, version: &version };
-            bond::bind(&mut state.shown, bond::Purpose::Fetch, given, &remote.origin().to_string()).map_err(refused)?;
-            Access::from_secret(&remote, &data)?
-        }
-    };
+    let access = access(state, subject, spec, shared, &remote).await?;
     git::fetch(&store, &remote, &spec.reference, known.as_deref(), &access, network, &FetchLimits::default()).await
+}
+
+/// Where a repository is, if it is on this machine.
+pub fn folder_of(subject: &Subject, spec: &GitSource, settings: &Settings) -> Option<std::path::PathBuf> {
+    let copy = settings.copies.iter().find(|(url, _)| *url == spec.url).map(|(_, folder)| folder.clone());
+    subject.folder.clone().or(copy)
+}
+
+/// What to show to the host of a repository.
+pub async fn access(
+    state: &mut State,
+    subject: &Subject,
+    spec: &GitSource,
+    shared: &Shared,
+    remote: &Remote,
+) -> Result<Access, git::Error> {
+    let Some(name) = &spec.secret else { return Ok(Access::anonymous(remote)) };
+    let refused = |cause| git::Error::Credentials { remote: remote.to_string(), cause };
+    let read = shared.secrets.versioned(&subject.place.namespace, name).await;
+    let (data, version) = read.map_err(refused)?;
+    let given = bond::Given { name, version: &version };
+    bond::bind(&mut state.shown, bond::Purpose::Fetch, given, &remote.origin().to_string()).map_err(refused)?;
+    Access::from_secret(remote, &data)
 }
 
 /// A repository on this machine.
@@ -189,7 +201,7 @@ async fn unsigned(
 }
 
 /// Does something that waits for the disk.
-async fn blocking<T: Send + 'static>(
+pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, git::Error> + Send + 'static,
 ) -> Result<T, git::Error> {
     match tokio::task::spawn_blocking(work).await {
@@ -204,10 +216,11 @@ async fn follow(
     subject: &Subject,
     spec: &GitSource,
     status: &GitSourceStatus,
+    settings: &Settings,
     shared: &Shared,
     head: &Fetched,
-    now: Timestamp,
 ) -> Result<view::Commit, String> {
+    let now = settings.clock.now();
     let commit = sync::commit_to_follow(spec, status, &head.commit).to_owned();
     let is_same = state.generation == subject.generation
         && state.followed.as_ref().is_some_and(|followed| followed.revision.commit == commit);
@@ -221,16 +234,26 @@ async fn follow(
             waiting: None,
             moved_back: head.rewritten(),
             promoted: None,
+            lost: None,
             stale: None,
         }));
     }
     let promoted = status.rolled_out.as_ref().filter(|done| spec.on_abort != OnAbort::Hold && done.commit != commit);
+    let mut lost = None;
     let promoted = match promoted {
         Some(done) if state.promoted.as_ref().is_none_or(|(revision, _)| revision.commit != done.commit) => {
-            let read = load(state, subject, spec, shared, &done.commit.clone(), head, now).await.ok();
+            let commit = done.commit.clone();
+            let read = match bring(state, subject, spec, settings, shared, &commit).await {
+                Ok(()) => load(state, subject, spec, shared, &commit, head, now).await,
+                Err(error) => Err(error.to_string()),
+            };
             // What cannot be read any more cannot be put back.
-            state.promoted = read.filter(|(_, set)| set.problems.is_empty());
-            state.promoted.clone()
+            match read {
+                Ok((_, set)) if !set.problems.is_empty() => lost = set.problems.first().map(ToString::to_string),
+                Ok(read) => state.promoted = Some(read),
+                Err(why) => lost = Some(why),
+            }
+            state.promoted.clone().filter(|_| lost.is_none())
         }
         Some(_) => state.promoted.clone(),
         None => None,
@@ -238,10 +261,30 @@ async fn follow(
     let Some(followed) = &state.followed else { return Err("nothing is followed".to_owned()) };
     let mut commit = view::Commit::clone(followed);
     commit.promoted = promoted;
+    commit.lost = lost;
     commit.stale = state.failed.clone();
     let waits = head.commit != commit.revision.commit;
     commit.waiting = waits.then(|| GitRevision { commit: head.commit.clone(), ..GitRevision::default() });
     Ok(commit)
+}
+
+/// Gets an earlier commit again, if our copy of the repository does not have it: it may be a new one.
+async fn bring(
+    state: &mut State,
+    subject: &Subject,
+    spec: &GitSource,
+    settings: &Settings,
+    shared: &Shared,
+    commit: &str,
+) -> Result<(), git::Error> {
+    let Some((_, store)) = state.store.clone() else { return Ok(()) };
+    let (Some(network), Ok(remote)) = (&settings.network, Remote::parse(&spec.url)) else { return Ok(()) };
+    if store.has(commit) || folder_of(subject, spec, settings).is_some() {
+        return Ok(());
+    }
+    let access = access(state, subject, spec, shared, &remote).await?;
+    let reference = Reference::Commit(commit.to_owned());
+    git::fetch(&store, &remote, &reference, None, &access, network, &FetchLimits::default()).await.map(drop)
 }
 
 /// Reads a commit.

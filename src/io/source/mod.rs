@@ -11,6 +11,7 @@ mod board;
 mod fetch;
 mod keep;
 mod observe;
+mod offer;
 mod pass;
 mod secret;
 mod tell;

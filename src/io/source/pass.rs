@@ -11,6 +11,7 @@ use super::{
     Settings, Shared, Told, fetch,
     keep::{self, Kept, Subject},
     observe::{self, Observed},
+    offer,
     tell::{Teller, Telling},
 };
 use crate::{
@@ -77,6 +78,8 @@ pub struct State {
     told_as: Option<(String, Option<String>, Option<ReportTo>)>,
     /// What was last written to an object, how often in a row, and since when.
     writes: HashMap<Id, (Text, u32, Timestamp)>,
+    /// The commit whose revert was offered last, or could not be at that moment, and the branch.
+    pub(super) offered: Option<(Text, Timestamp, Option<String>)>,
     /// Which hosts Secrets were shown to.
     pub(super) shown: Vec<ShownSecret>,
     /// What commits were last told.
@@ -156,8 +159,13 @@ impl Pass<'_> {
             }
             Ok(_) | Err(_) => Fetched::Nothing,
         };
-        let Some(view) = self.view(state, status, fetched).await? else { return Ok(None) };
+        let Some(mut view) = self.view(state, status, fetched).await? else { return Ok(None) };
         let mut verdict = decide(&view);
+        if let Some(offer) = &verdict.offer {
+            // What the commit is told includes where its revert is.
+            view.offered = offer::offer(state, subject, offer, self.settings, self.shared).await;
+            verdict = decide(&view);
+        }
         let broken = check(&view, &verdict);
         let reasons: Vec<String> = verdict.reasons.iter().map(ToString::to_string).collect();
         tracing::info!(source = %subject.place, actions = verdict.actions.len(), reasons = reasons.join("; "), "decided");
@@ -247,6 +255,7 @@ impl Pass<'_> {
             waits_for: subject.waits_for.clone(),
             refused: state.refused.iter().map(|(id, (_, refusal))| (id.clone(), refusal.clone())).collect(),
             answers: BTreeMap::new(),
+            offered: None,
             trouble: state.teller.as_ref().and_then(|(_, teller)| teller.trouble()),
         };
         let commit = match view.fetched.clone() {

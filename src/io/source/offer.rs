@@ -1,0 +1,76 @@
+//! Offers a revert of a commit that failed, on a branch of its own: in the repository on this machine, or on its host.
+//!
+//! Whoever cannot be offered anything never holds a sync up. Never touches the branch that is followed.
+
+use jiff::SignedDuration;
+
+use super::{Settings, Shared, fetch, keep::Subject, pass::State};
+use crate::{
+    io::git::{self, FetchLimits, Revert, Store},
+    model::{git_source::GitSource, remote::Remote},
+    sync::Offer,
+};
+
+/// How long to wait after a push that did not work.
+const AGAIN: SignedDuration = SignedDuration::from_mins(10);
+
+/// The branch on which a revert is offered, once it is.
+pub async fn offer(
+    state: &mut State,
+    subject: &Subject,
+    offer: &Offer,
+    settings: &Settings,
+    shared: &Shared,
+) -> Option<String> {
+    let now = settings.clock.now();
+    if let Some((commit, at, branch)) = &state.offered
+        && *commit == offer.from
+        && (branch.is_some() || now.duration_since(*at) < AGAIN)
+    {
+        return branch.clone();
+    }
+    let (Ok(spec), Some((_, store))) = (&subject.spec, state.store.clone()) else { return None };
+    let branch = git::branch(&offer.from);
+    let made = make(state, subject, spec, &store, offer, &branch, settings, shared).await;
+    let branch = match made {
+        Ok(true) => Some(branch),
+        Ok(false) => None,
+        Err(error) => {
+            tracing::warn!(source = %subject.place, commit = %offer.from, %error, "a revert was not offered");
+            None
+        }
+    };
+    state.offered = Some((offer.from.clone(), now, branch.clone()));
+    branch
+}
+
+/// Makes the branch; false if there is nothing to take back.
+#[allow(clippy::too_many_arguments)] // each is needed, and they have nothing else in common
+async fn make(
+    state: &mut State,
+    subject: &Subject,
+    spec: &GitSource,
+    store: &Store,
+    offer: &Offer,
+    branch: &str,
+    settings: &Settings,
+    shared: &Shared,
+) -> Result<bool, git::Error> {
+    let (own, path, of) = (store.clone(), spec.path.clone(), offer.clone());
+    let made = fetch::blocking(move || {
+        own.revert(&Revert { from: &of.from, to: &of.to, path: &path, why: &of.why, at: of.at })
+    });
+    let Some(commit) = made.await? else { return Ok(false) };
+    if fetch::folder_of(subject, spec, settings).is_some() {
+        let (own, branch) = (store.clone(), branch.to_owned());
+        fetch::blocking(move || own.make_branch(&branch, &commit)).await?;
+        return Ok(true);
+    }
+    let remote = Remote::parse(&spec.url)
+        .map_err(|reason| git::Error::Address { url: spec.url.clone(), reason: reason.to_owned() })?;
+    let Some(network) = &settings.network else { return Ok(false) };
+    let access = fetch::access(state, subject, spec, shared, &remote).await?;
+    let reference = format!("refs/heads/{branch}");
+    git::push(store, &remote, &reference, &commit, &access, network, &FetchLimits::default()).await?;
+    Ok(true)
+}
