@@ -6,8 +6,10 @@
 
 mod alb;
 mod ingress;
+mod nested;
 mod nginx;
 mod smi;
+mod traefik;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,6 +38,8 @@ pub enum Kind {
     Ingress,
     /// A TrafficSplit of the Service Mesh Interface.
     TrafficSplit,
+    /// A TraefikService.
+    TraefikService,
 }
 
 impl Kind {
@@ -44,6 +48,7 @@ impl Kind {
         match self {
             Kind::Ingress => "networking.k8s.io",
             Kind::TrafficSplit => "split.smi-spec.io",
+            Kind::TraefikService => "traefik.io",
         }
     }
 
@@ -52,6 +57,7 @@ impl Kind {
         match self {
             Kind::Ingress => "v1",
             Kind::TrafficSplit => apis.smi.as_str(),
+            Kind::TraefikService => "v1alpha1",
         }
     }
 
@@ -60,6 +66,7 @@ impl Kind {
         match self {
             Kind::Ingress => "ingresses",
             Kind::TrafficSplit => "trafficsplits",
+            Kind::TraefikService => "traefikservices",
         }
     }
 
@@ -68,6 +75,7 @@ impl Kind {
         match self {
             Kind::Ingress => "Ingress",
             Kind::TrafficSplit => "TrafficSplit",
+            Kind::TraefikService => "TraefikService",
         }
     }
 
@@ -76,7 +84,9 @@ impl Kind {
         match self {
             // Read through a cache, which calls it by one.
             Kind::Ingress => format!("ingress.networking.k8s.io \"{name}\" not found"),
-            Kind::TrafficSplit => format!("{}.{} \"{name}\" not found", self.plural(), self.group()),
+            Kind::TrafficSplit | Kind::TraefikService => {
+                format!("{}.{} \"{name}\" not found", self.plural(), self.group())
+            }
         }
     }
 }
@@ -223,6 +233,8 @@ pub enum Leaf {
     Alb,
     /// The Service Mesh Interface.
     Smi,
+    /// Traefik.
+    Traefik,
 }
 
 /// The routers of a Rollout in the order in which they are told, or the name of the first that cannot be.
@@ -234,7 +246,7 @@ pub fn leaves(routing: &RolloutTrafficRouting) -> Result<Vec<Leaf>, &str> {
         ("SMI", routing.smi.is_some(), Some(Leaf::Smi)),
         ("Ambassador", routing.ambassador.is_some(), None),
         ("AppMesh", routing.app_mesh.is_some(), None),
-        ("Traefik", routing.traefik.is_some(), None),
+        ("Traefik", routing.traefik.is_some(), Some(Leaf::Traefik)),
         ("Apisix", routing.apisix.is_some(), None),
     ];
     let plugins = routing.plugins.keys().map(|name| (name.as_str(), true, None));
@@ -248,6 +260,9 @@ pub fn named(rollout: &Rollout) -> Vec<Id> {
     let mut named: Vec<Id> = ingresses.map(|key| Id::beside(rollout, Kind::Ingress, &key.name)).collect();
     if let Some((canary, RolloutTrafficRouting { smi: Some(smi), .. })) = routing(rollout) {
         named.push(smi::Writer { rollout, canary, smi }.id());
+    }
+    if let Some((canary, RolloutTrafficRouting { traefik: Some(traefik), .. })) = routing(rollout) {
+        named.push(traefik::Writer { rollout, canary, traefik }.id());
     }
     named
 }
@@ -333,6 +348,16 @@ pub enum Problem {
     NotOurs(String),
     /// The TrafficSplit is somebody else's.
     SplitNotOurs(String),
+    /// The TraefikService has no weighted services.
+    NoWeightedServices,
+    /// One of its services cannot be read.
+    NoService,
+    /// One of its services has no name.
+    NamelessService,
+    /// It has no service for this role.
+    NoTraefikService(&'static str),
+    /// A field has a value of the wrong type.
+    WrongType(String),
     /// No rule of the Ingress leads to the Service.
     NoBackend {
         /// The Ingress.
@@ -363,6 +388,13 @@ impl fmt::Display for Problem {
             }
             Problem::NotOurs(name) => write!(f, "canary ingress `{name}` controlled by different object"),
             Problem::SplitNotOurs(name) => write!(f, "Rollout does not own TrafficSplit `{name}`"),
+            Problem::NoWeightedServices => {
+                f.write_str("spec.weighted.services was not found in traefik service manifest")
+            }
+            Problem::NoService => f.write_str("Failed type assertion setting weight for traefik service"),
+            Problem::NamelessService => f.write_str("name field was not found in service"),
+            Problem::NoTraefikService(role) => write!(f, "traefik {role} service was not found"),
+            Problem::WrongType(what) => f.write_str(what),
             Problem::NoBackend { ingress, service } => {
                 write!(f, "ingress `{ingress}` has no rules using service {service} backend")
             }
@@ -400,6 +432,10 @@ pub fn write(
             let smi = routing.smi.as_ref();
             smi.map(|smi| smi::Writer { rollout, canary, smi }.write(routes, step, told))
         }
+        Leaf::Traefik => {
+            let traefik = routing.traefik.as_ref();
+            traefik.map(|traefik| traefik::Writer { rollout, canary, traefik }.write(routes, step))
+        }
     };
     done.unwrap_or(Ok(()))
 }
@@ -411,6 +447,7 @@ pub fn read(leaf: Leaf, rollout: &Rollout, routes: &Routes) -> Option<Route> {
         Leaf::Nginx => nginx::Writer { rollout, canary, routing, nginx: routing.nginx.as_ref()? }.read(routes),
         Leaf::Alb => alb::Writer { rollout, canary, routing, alb: routing.alb.as_ref()? }.read(routes),
         Leaf::Smi => smi::Writer { rollout, canary, smi: routing.smi.as_ref()? }.read(routes),
+        Leaf::Traefik => traefik::Writer { rollout, canary, traefik: routing.traefik.as_ref()? }.read(routes),
     }
 }
 

@@ -24,6 +24,11 @@ fn vectors_router_smi() {
     crate::judge("router-smi", |case| answer(case, Leaf::Smi));
 }
 
+#[test]
+fn vectors_router_traefik() {
+    crate::judge("router-traefik", |case| answer(case, Leaf::Traefik));
+}
+
 /// What was recorded if we say the same, what we say otherwise. Left out: cases in which Argo Rollouts crashed (we go on),
 /// mistakes of its own that we do not share, and what asks a load balancer.
 fn answer(case: &Case, leaf: Leaf) -> Option<Json> {
@@ -59,6 +64,7 @@ fn id(object: &Json) -> Id {
     let kind = match object["kind"].as_str().unwrap() {
         "Ingress" => Kind::Ingress,
         "TrafficSplit" => Kind::TrafficSplit,
+        "TraefikService" => Kind::TraefikService,
         other => panic!("{other} is not known"),
     };
     Id { kind, namespace: text("namespace"), name: text("name") }
