@@ -6,6 +6,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod scene;
+mod sync;
 
 use scene::Scene;
 use tidegate::{io::pass::resource, kubernetes::value::Value, value};

@@ -33,7 +33,7 @@ use tidegate::{
 use tokio::sync::{mpsc, oneshot};
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A namespace of a cluster.
 pub struct Scene {
@@ -71,6 +71,20 @@ impl Scene {
         own.stop.send(()).unwrap();
         tokio::time::timeout(PATIENCE, own.daemon).await.unwrap().unwrap();
         own.cluster.close();
+    }
+
+    pub fn api(&self) -> Api {
+        self.api.clone()
+    }
+
+    /// Whether this cluster asks who may do what.
+    pub fn has_rights(&self) -> bool {
+        self.own.is_none()
+    }
+
+    /// An object as it is.
+    pub async fn selected(&self, of: &Resource, name: &str) -> Value {
+        self.api.object(of, &Place::new(&self.namespace, name)).await.unwrap()
     }
 
     pub async fn create(&self, resource: &Resource, object: Value) {
@@ -139,6 +153,32 @@ impl Scene {
         let path = format!("{}/{service}", resource::services().path(Some(&self.namespace)));
         let service = self.api.get(&path).await.unwrap();
         service.str_at(&["spec", "selector", "rollouts-pod-template-hash"]).unwrap_or_default().to_owned()
+    }
+
+    /// Waits until an object is no longer there.
+    pub async fn gone(&self, of: &Resource, name: &str) {
+        let (sender, mut receiver) = mpsc::channel(64);
+        let scope = Scope {
+            resource: of.clone(),
+            namespace: Some(self.namespace.clone()),
+            selector: String::new(),
+            fields: String::new(),
+        };
+        let follows = tokio::spawn(watch::follow(self.api.clone(), scope, sender));
+        let named = |object: &Value| object.str_at(&["metadata", "name"]) == Some(name);
+        let reached = async {
+            while let Some((_, news)) = receiver.recv().await {
+                match news {
+                    News::List(objects, _) if !objects.iter().any(named) => return true,
+                    News::Gone(object) if named(&object) => return true,
+                    News::List(..) | News::Object(_) | News::Gone(_) => {}
+                }
+            }
+            false
+        };
+        let reached = tokio::time::timeout(PATIENCE, reached).await.unwrap_or(false);
+        follows.abort();
+        assert!(reached, "{of} {}/{name} never went", self.namespace);
     }
 
     /// Waits until an object is as wanted, and answers with it.
