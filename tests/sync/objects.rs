@@ -170,3 +170,47 @@ async fn a_repository_that_cannot_be_read_is_no_reason_to_stop_a_rollout() {
     assert!(message.contains("the repository cannot be fetched"), "{message}");
     scene.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_for_one_namespace_asks_for_nothing_outside_of_it() {
+    let mut scene = Scene::hosted();
+    scene.namespace = Some("default".into());
+    scene.rights.confine("default");
+    let first = scene.repository.commit(&[("deploy/web.yaml", &web("web:1")), ("deploy/a.yaml", &map("a", "x"))]);
+    scene.source(source("shop", "deploy"));
+    scene.start();
+    scene.until(&first, State::Success).await;
+    let second = scene.push(&[("deploy/a.yaml", ""), ("deploy/web.yaml", &web("web:2"))]).await;
+    scene.until(&second, State::Success).await;
+    scene.pass(30).await;
+    assert!(scene.get("", "configmaps", "a").is_none());
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_source_has_any_more_is_no_longer_watched() {
+    let mut scene = Scene::objects();
+    let service =
+        "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {app: s}, ports: [{port: 80}]}\n";
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x")), ("deploy/s.yaml", service)]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    scene.pass(3600).await;
+    let (maps, services) = (scene.rights.watches("/configmaps"), scene.rights.watches("/services"));
+    assert!(maps > 1 && services > 1, "watches are renewed: {maps}, {services}");
+    let second = scene.push(&[("deploy/a.yaml", "")]).await;
+    scene.until(&second, State::Success).await;
+    scene.pass(30).await;
+    assert!(scene.get("", "configmaps", "a").is_none());
+    let (maps, services) = (scene.rights.watches("/configmaps"), scene.rights.watches("/services"));
+    scene.pass(3600).await;
+    assert_eq!(scene.rights.watches("/configmaps"), maps);
+    assert!(scene.rights.watches("/services") > services);
+    // It comes back with the next one that is wanted.
+    let third = scene.push(&[("deploy/a.yaml", &map("a", "z"))]).await;
+    scene.until(&third, State::Success).await;
+    scene.patch("", "v1", "configmaps", "", "a", value!({"data": {"k": "hacked"}})).unwrap();
+    scene.pass(2).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("z"));
+    scene.end().await;
+}

@@ -24,6 +24,10 @@ struct State {
     denied: BTreeSet<(String, String)>,
     /// In whose names something was written.
     users: BTreeSet<String>,
+    /// The paths that were watched, each time anew.
+    watched: Vec<String>,
+    /// Whether only this namespace may be looked into.
+    only: Option<String>,
 }
 
 impl Rights {
@@ -36,6 +40,16 @@ impl Rights {
         self.0.lock().unwrap().denied.clear();
     }
 
+    /// Whoever asks may see this namespace, what kinds there are, and nothing else.
+    pub fn confine(&self, namespace: &str) {
+        self.0.lock().unwrap().only = Some(namespace.to_owned());
+    }
+
+    /// How often a resource was watched so far.
+    pub fn watches(&self, resource: &str) -> usize {
+        self.0.lock().unwrap().watched.iter().filter(|path| path.ends_with(resource)).count()
+    }
+
     pub fn users(&self) -> Vec<String> {
         self.0.lock().unwrap().users.iter().cloned().collect()
     }
@@ -45,8 +59,23 @@ impl Rights {
     }
 
     /// The refusal, if there is one.
-    fn refusal(&self, method: &str, path: &str, user: Option<&str>) -> Option<String> {
+    fn refusal(&self, method: &str, uri: &http::Uri, user: Option<&str>) -> Option<String> {
+        let path = uri.path();
         let mut state = self.0.lock().unwrap();
+        if uri.query().is_some_and(|query| query.contains("watch=")) {
+            state.watched.push(path.to_owned());
+        }
+        if let Some(only) = &state.only {
+            let depth = path.trim_matches('/').split('/').count();
+            let kinds =
+                depth <= 3 && path.starts_with("/apis") || depth <= 2 || path.contains("customresourcedefinitions/");
+            if !kinds && !path.contains(&format!("/namespaces/{only}/")) {
+                let words = format!("{path} is forbidden: nothing outside of {only}");
+                return Some(format!(
+                    r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{words}","reason":"Forbidden","code":403}}"#
+                ));
+            }
+        }
         let user = user?;
         state.users.insert(user.to_owned());
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -83,7 +112,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let user = request.headers().get("impersonate-user").and_then(|user| user.to_str().ok());
-        match self.rights.refusal(request.method().as_str(), request.uri().path(), user) {
+        match self.rights.refusal(request.method().as_str(), request.uri(), user) {
             Some(text) => {
                 let body = Full::new(Bytes::from(text)).boxed_unsync();
                 let response = Response::builder().status(403).header("content-type", "application/json");

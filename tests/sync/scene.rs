@@ -64,6 +64,8 @@ pub struct Scene {
     /// What asks through this is let in or not.
     pub rights: Rights,
     pub board: Board,
+    /// The only namespace that the daemon looks after.
+    pub namespace: Option<String>,
     pub hooks: Option<Hooks>,
 }
 
@@ -223,6 +225,7 @@ impl Scene {
             cache: tempfile::tempdir().unwrap(),
             rights: Rights::default(),
             board: Board::default(),
+            namespace: None,
             hooks: None,
         };
         if start_now {
@@ -269,7 +272,8 @@ impl Scene {
             async move { drop(stopped.await) }
         };
         let (engine, sources) = (stop(), stop());
-        let settings = daemon::Settings { clock: self.clock, ..daemon::Settings::default() };
+        let settings =
+            daemon::Settings { clock: self.clock, namespace: self.namespace.clone(), ..daemon::Settings::default() };
         self.tasks.push(tokio::spawn(daemon::run(self.api(), settings, engine)));
         let (hints, hinted) = mpsc::channel(16);
         let (told, heard) = mpsc::channel(1024);
@@ -285,6 +289,7 @@ impl Scene {
             given: if self.given { vec![given] } else { Vec::new() },
             copies: if self.remote { Vec::new() } else { copies },
             network: self.host.as_ref().map(|host| Arc::new(host.network())),
+            namespace: self.namespace.clone(),
             hooks: self.hooks.clone(),
             board: Some(self.board.clone()),
             pages: Some("https://tidegate.example".into()),

@@ -17,7 +17,7 @@ mod secret;
 mod tell;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     future::Future,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -206,6 +206,7 @@ pub async fn run(
         seen: Mutex::default(),
         stores: tokio::sync::Mutex::default(),
         told,
+        namespace: settings.namespace.clone(),
     });
     let mut sources = Sources {
         api,
@@ -239,12 +240,16 @@ struct Shared {
     stores: tokio::sync::Mutex<HashMap<String, Store>>,
     seen: Mutex<Seen>,
     told: Option<Sender<Told>>,
+    /// The only namespace that is followed, if there is one.
+    namespace: Option<String>,
 }
 
 #[derive(Default)]
 struct Seen {
     cache: Cache,
     watches: HashMap<Resource, AbortHandle>,
+    /// What each source follows. What none does any more is let go of.
+    needed: HashMap<Place, BTreeSet<Resource>>,
 }
 
 impl Shared {
@@ -252,13 +257,41 @@ impl Shared {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether what is in a namespace can be followed.
+    fn reaches(&self, namespace: &str) -> bool {
+        self.namespace.as_deref().is_none_or(|own| own == namespace)
+    }
+
+    /// Notes what a source follows now.
+    fn needs(&self, source: &Place, resources: BTreeSet<Resource>) {
+        self.seen().needed.insert(source.clone(), resources);
+    }
+
+    /// Ends the watches that no source needs any more.
+    fn let_go(&self) {
+        let mut seen = self.seen();
+        let Seen { cache, watches, needed } = &mut *seen;
+        let idle = |resource: &Resource| {
+            *resource != git_sources() && !needed.values().any(|resources| resources.contains(resource))
+        };
+        watches.retain(|resource, task| {
+            if !idle(resource) {
+                return true;
+            }
+            tracing::debug!(%resource, "nobody needs it any more");
+            task.abort();
+            cache.drop(resource);
+            false
+        });
+    }
+
     /// Begins to follow a resource, if nobody does. Answers whether all of it is known.
-    fn follow(&self, resource: &Resource, namespace: Option<&str>, selector: &str) -> bool {
+    fn follow(&self, resource: &Resource, selector: &str) -> bool {
         let mut seen = self.seen();
         if !seen.watches.contains_key(resource) {
             let scope = watch::Scope {
                 resource: resource.clone(),
-                namespace: namespace.map(str::to_owned),
+                namespace: self.namespace.clone(),
                 selector: selector.to_owned(),
                 fields: String::new(),
             };
@@ -298,7 +331,7 @@ impl Sources {
         }
         match self.api.get("/apis/tidegate.dev/v1alpha1").await {
             Ok(_) => {
-                self.shared.follow(&git_sources(), self.settings.namespace.as_deref(), "");
+                self.shared.follow(&git_sources(), "");
             }
             Err(error) => {
                 tracing::info!(%error, "this cluster has no GitSources; `tidegate crds` prints their definition")
@@ -367,6 +400,10 @@ impl Sources {
         };
         let shared = self.shared.clone();
         let mut seen = shared.seen();
+        // The last words of a watch that was ended are nobody's.
+        if !seen.watches.contains_key(resource) {
+            return;
+        }
         let changes = seen.cache.take(resource, news);
         let mut free = Vec::new();
         for change in &changes {
@@ -394,6 +431,7 @@ impl Sources {
                         self.fence.forget(&key(&change.place));
                         self.states.remove(&change.place);
                         self.settings.board.iter().for_each(|board| board.clear(&change.place));
+                        seen.needed.remove(&change.place);
                     }
                 }
                 // Whoever depends on it may go on.
@@ -475,7 +513,9 @@ impl Sources {
                 match write {
                     Written::Version(object, version) => {
                         let known = seen.cache.get(&object.resource, &object.place).map_or(0, version_of);
-                        if known < version && seen.watches.contains_key(&object.resource) {
+                        let followed =
+                            seen.watches.contains_key(&object.resource) && self.shared.reaches(&object.place.namespace);
+                        if known < version && followed {
                             self.fence.wrote(&key, &object, version);
                         }
                     }
@@ -489,6 +529,7 @@ impl Sources {
                 }
             }
         }
+        self.shared.let_go();
         let settled = matches!(outcome, Outcome::Settled(_));
         self.queue.done(&key, outcome, now);
         // What was written is looked at again, as soon as it is seen.

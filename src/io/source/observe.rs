@@ -56,14 +56,15 @@ fn named(id: &Id, version: &str) -> (Text, Text) {
     (api_version.into(), id.kind.clone())
 }
 
-/// Secrets are never followed.
-fn is_followed(resource: &Resource) -> bool {
-    *resource != Resource::new("", "v1", "secrets")
+/// Whether an object is followed: Secrets never are, and of a daemon for one namespace only what is in it.
+fn is_followed(shared: &Shared, resource: &Resource, id: &Id) -> bool {
+    *resource != Resource::new("", "v1", "secrets") && shared.reaches(&id.namespace)
 }
 
 /// Looks at every object that git wants or the inventory has.
 pub async fn observe(
     shared: &Shared,
+    source: &Place,
     api: &Api,
     state: &mut State,
     status: &GitSourceStatus,
@@ -86,8 +87,11 @@ pub async fn observe(
             wanted.insert(id, resource);
         }
     }
-    let resources: BTreeSet<&Resource> = wanted.values().filter(|resource| is_followed(resource)).collect();
-    let known: Vec<bool> = resources.into_iter().map(|resource| shared.follow(resource, None, label::SOURCE)).collect();
+    let followed = wanted.iter().filter(|(id, resource)| is_followed(shared, resource, id));
+    let resources: BTreeSet<Resource> = followed.map(|(_, resource)| resource.clone()).collect();
+    // Noted before it is followed, or another pass that ends here would let go of it.
+    shared.needs(source, resources.clone());
+    let known: Vec<bool> = resources.iter().map(|resource| shared.follow(resource, label::SOURCE)).collect();
     if known.contains(&false) {
         return Ok(Observed::Later);
     }
@@ -96,7 +100,7 @@ pub async fn observe(
         let seen = shared.seen();
         for (id, resource) in &wanted {
             let place = Place { namespace: id.namespace.clone(), name: id.name.clone() };
-            match seen.cache.get(resource, &place) {
+            match seen.cache.get(resource, &place).filter(|_| is_followed(shared, resource, id)) {
                 Some(object) => {
                     live.insert(id.clone(), state.object(id, resource, object));
                 }

@@ -268,7 +268,7 @@ impl Pass<'_> {
         let wanted: Vec<(&GitRevision, &Set)> =
             followed.into_iter().chain(promoted.map(|(revision, set)| (revision, set))).collect();
         let sets: Vec<&Set> = wanted.iter().map(|(_, set)| *set).collect();
-        match observe::observe(self.shared, self.api, state, &view.status, &sets).await? {
+        match observe::observe(self.shared, &subject.place, self.api, state, &view.status, &sets).await? {
             Observed::Later => return Ok(None),
             Observed::Live(live) => view.live = live,
         }
