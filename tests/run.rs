@@ -69,6 +69,7 @@ impl Scene {
             let body = document.value.clone();
             let (group, version, plural) = match body.str_at(&["kind"]).unwrap() {
                 "Rollout" => ("argoproj.io", "v1alpha1", "rollouts"),
+                "AnalysisTemplate" => ("argoproj.io", "v1alpha1", "analysistemplates"),
                 "Service" => ("", "v1", "services"),
                 other => panic!("no resource for {other}"),
             };
@@ -99,6 +100,24 @@ impl Scene {
         tokio::time::timeout(Duration::from_secs(60), reached).await.unwrap_or_else(|_| {
             panic!("{name} is not {phase}: {}", self.rollout(name).value.get("status").unwrap().to_json())
         })
+    }
+
+    /// Waits until an AnalysisRun is in this phase.
+    async fn run_phase(&self, name: &str, phase: &str) -> Value {
+        let mut newest = self.cluster.newest();
+        let get = || self.cluster.with(|store| store.get("argoproj.io", "analysisruns", "default", name).cloned());
+        let reached = async {
+            loop {
+                newest.borrow_and_update();
+                let run = get().map(|run| run.value.clone()).unwrap_or_default();
+                if run.str_at(&["status", "phase"]) == Some(phase) {
+                    return run;
+                }
+                newest.changed().await.unwrap();
+            }
+        };
+        let late = || panic!("{name} is not {phase}: {}", get().map(|run| run.value.to_json()).unwrap_or_default());
+        tokio::time::timeout(Duration::from_secs(60), reached).await.unwrap_or_else(|_| late())
     }
 
     fn set_image(&self, name: &str, image: &str) {
@@ -151,5 +170,87 @@ async fn the_blue_green_example_waits_for_a_person() {
     let selector = |rollout: &Value, name: &str| rollout.str_at(&["status", "blueGreen", name]).map(str::to_owned);
     assert_eq!(selector(&paused, "activeSelector"), selector(&first, "activeSelector"));
     assert_ne!(selector(&paused, "previewSelector"), selector(&first, "previewSelector"));
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_analysis_example_goes_on_after_its_test_and_back_without() {
+    let scene = Scene::new();
+    scene.create("analysis.yaml");
+    let first = scene.phase("checked", "Healthy").await;
+    scene.set_image("checked", "registry.example/web:2.0");
+    let second = scene.phase("checked", "Healthy").await;
+    assert_ne!(second.at(&["status", "stableRS"]), first.at(&["status", "stableRS"]));
+    let fails = value!([{
+        "op": "replace",
+        "path": "/spec/metrics/0/provider/job/spec/template/spec/containers/0/args/0",
+        "value": "exit 3",
+    }, {"op": "replace", "path": "/spec/metrics/0/provider/job/spec/backoffLimit", "value": 0}]);
+    scene.ask(Verb::Patch(PatchType::Json), "argoproj.io", "v1alpha1", "analysistemplates", "smoke", fails);
+    scene.set_image("checked", "registry.example/web:3.0");
+    let aborted = scene.phase("checked", "Degraded").await;
+    assert_eq!(aborted.at(&["status", "stableRS"]), second.at(&["status", "stableRS"]));
+    let message = aborted.str_at(&["status", "message"]).unwrap();
+    assert!(message.contains("Step-based analysis phase error/failed: Metric \"smoke\" assessed Failed"), "{message}");
+    let runs = |store: &Store| -> Vec<String> {
+        let runs = store.list("argoproj.io", "analysisruns", "default");
+        runs.map(|run| run.value.str_at(&["status", "phase"]).unwrap_or_default().to_owned()).collect()
+    };
+    let mut phases = scene.cluster.with(|store| runs(store));
+    phases.sort();
+    assert_eq!(phases, ["Failed", "Successful"]);
+    scene.end().await;
+}
+
+/// Answers every request with this, as often as it is asked, and tells what it was asked.
+async fn web(body: &'static str) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (asked, hears) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            asked.send(String::from_utf8_lossy(&head).into_owned()).unwrap();
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (address, hears)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_of_its_own_asks_the_web_with_a_secret_that_does_not_show() {
+    let scene = Scene::new();
+    let (address, mut asked) = web("{\"rate\": 0.93}").await;
+    let secret = value!({"metadata": {"name": "token"}, "stringData": {"key": "canary-secret"}});
+    scene.ask(Verb::Create, "", "v1", "secrets", "", secret);
+    let header = value!([{"key": "Authorization", "value": "Bearer {{args.token}}"}]);
+    let metric = |name: &str, condition: &str| {
+        value!({
+            "name": name,
+            "successCondition": condition,
+            "consecutiveErrorLimit": 0,
+            "provider": {"web": {"url": format!("{address}/{name}"), "jsonPath": "{$.rate}", "headers": header.clone()}},
+        })
+    };
+    let run = |name: &str, metric: Value| {
+        let from = value!({"secretKeyRef": {"name": "token", "key": "key"}});
+        let spec = value!({"args": [{"name": "token", "valueFrom": from}], "metrics": [metric]});
+        value!({"kind": "AnalysisRun", "apiVersion": "argoproj.io/v1alpha1", "metadata": {"name": name}, "spec": spec})
+    };
+    let create = |body: Value| scene.ask(Verb::Create, "argoproj.io", "v1alpha1", "analysisruns", "", body);
+    create(run("good", metric("good", "result > 0.9")));
+    let good = scene.run_phase("good", "Successful").await;
+    let measured = &good.list_at(&["status", "metricResults"])[0].list_at(&["measurements"])[0];
+    assert_eq!(measured.str_at(&["value"]), Some("0.93"));
+    let head = asked.recv().await.unwrap().to_lowercase();
+    assert!(head.starts_with("get /good http/1.1") && head.contains("authorization: bearer canary-secret"), "{head}");
+    create(run("bad", metric("bad", "result > 1 / len(\"{{args.token}}\" + nothing)")));
+    let bad = scene.run_phase("bad", "Error").await;
+    assert!(!bad.get("status").unwrap().to_json().contains("canary-secret"), "{bad}");
     scene.end().await;
 }

@@ -218,8 +218,12 @@ fn absorb(
     if matches!(task.work, Work::Terminate(_)) && matches!(phase, Phase::Successful | Phase::Inconclusive) {
         "Metric Terminated".clone_into(&mut measurement.message);
     }
+    let mut metadata = sample.metadata;
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
-        measurement.message = measurement.message.replace(secret.as_str(), HIDDEN);
+        let notes = measurement.metadata.values_mut().chain(metadata.values_mut());
+        for text in [&mut measurement.message, &mut measurement.value].into_iter().chain(notes) {
+            *text = text.replace(secret.as_str(), HIDDEN);
+        }
     }
     if phase.is_over() {
         measurement.finished_at.get_or_insert(Time::from(now));
@@ -230,7 +234,7 @@ fn absorb(
             name: task.name.clone(),
             phase: Phase::Running.as_str().to_owned(),
             dry_run: is_dry,
-            metadata: sample.metadata,
+            metadata,
             ..MetricResult::default()
         });
         status.metric_results.len() - 1
@@ -339,9 +343,12 @@ mod tests {
         assert_eq!(plan.secrets(&run).len(), 1);
         let filled = plan.ready(&run, &["canary-secret".into()]).unwrap();
         assert_eq!(filled[0].provider.web.as_ref().unwrap().url, "canary-secret");
-        let told = vec![sample("Error", "canary-secret is wrong")];
+        let mut told = vec![sample("Error", "canary-secret is wrong")];
+        told[0].metadata.insert("ResolvedPrometheusQuery".into(), "up{t=\"canary-secret\"}".into());
         let verdict = decide(&run, &plan, told, &["canary-secret".into()], at(0));
-        assert_eq!(verdict.status.metric_results[0].measurements[0].message, "***** is wrong");
+        let result = &verdict.status.metric_results[0];
+        assert_eq!(result.measurements[0].message, "***** is wrong");
+        assert_eq!(result.metadata["ResolvedPrometheusQuery"], "up{t=\"*****\"}");
         plan.tasks.clear();
         assert!(plan.secrets(&run).is_empty());
     }

@@ -217,3 +217,40 @@ pub fn secret_value(secret: &Value, wanted: &SecretKeyRef) -> Result<String, Str
     let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).map_err(|_| missing())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{api, value};
+
+    #[test]
+    fn a_provider_without_a_leaf_is_named_in_an_error() {
+        let metric: Metric = api::read(&value!({"name": "m", "provider": {"datadog": {"query": "q"}}})).object;
+        let now = Timestamp::UNIX_EPOCH;
+        let asked = ask(&AnalysisRun::default(), &metric, &Work::Start, &Settings::default(), now);
+        let Ask::Known(measurement) = asked else { panic!("{asked:?}") };
+        assert_eq!(measurement.phase, "Error");
+        assert_eq!(measurement.message, "metrics of Datadog cannot be measured by this version");
+    }
+
+    #[test]
+    fn a_request_does_not_show_what_it_carries() {
+        let web = value!({
+            "url": "https://user:canary-secret@host/path?key=canary-secret",
+            "method": "POST",
+            "body": "canary-secret",
+            "headers": [{"key": "Authorization", "value": "canary-secret"}],
+            "authentication": {"oauth2": {"tokenUrl": "t", "clientId": "i", "clientSecret": "canary-secret"}},
+        });
+        let request = web::ask(&api::read(&web).object).unwrap();
+        assert_eq!(format!("{:?}", Ask::Send(Box::new(request))), "Send(POST host/path)");
+    }
+
+    #[test]
+    fn a_secret_has_keys() {
+        let secret = value!({"data": {"k": "dg=="}});
+        let wanted = |key: &str| SecretKeyRef { name: "s".into(), key: key.into() };
+        assert_eq!(secret_value(&secret, &wanted("k")), Ok("v".into()));
+        assert_eq!(secret_value(&secret, &wanted("x")), Err("key 'x' does not exist in secret 's'".into()));
+    }
+}

@@ -20,6 +20,7 @@ mod replicaset_helpers;
 mod revisions;
 mod rollouts;
 mod routers;
+mod server;
 mod step_hash;
 mod template_equal;
 mod validation;
