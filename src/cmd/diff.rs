@@ -41,7 +41,7 @@ use crate::{
         prune,
         set::{self, Desired, Scope, Set},
         text::{self, Veil},
-        view::Fetched,
+        view::{Fetched, Memo},
     },
 };
 
@@ -222,6 +222,7 @@ impl Source {
             answers: BTreeMap::new(),
             trouble: None,
             offered: None,
+            memo: Memo::default(),
         };
         view.sets = source::sets(api, &prune::namespaces(&view, set)).await.map_err(unanswered)?;
         Ok(view)

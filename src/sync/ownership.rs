@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Who owns what, among the objects of a view.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claims {
     /// What autoscalers scale, and what Rollouts with a `workloadRef` scale down.
     scaled: BTreeSet<Id>,

@@ -12,7 +12,7 @@ use super::{
     id::{Id, Sort, Sorts},
     reason::{Doubt, Reason},
     set::{self, Scope},
-    view::{Commit, Fetched, Refusal, digest_of},
+    view::{Commit, Fetched, Memo, Refusal, digest_of},
 };
 use crate::{
     api::{self, GitRevision, GitSourceStatus},
@@ -41,6 +41,7 @@ struct Scene {
     /// What commits were told, oldest first.
     told: Vec<Report>,
     life: Life,
+    memo: Memo,
 }
 
 fn spec() -> GitSource {
@@ -86,6 +87,7 @@ impl Scene {
             version: 0,
             told: Vec::new(),
             life: Life::Given,
+            memo: Memo::default(),
         }
     }
 
@@ -120,6 +122,7 @@ impl Scene {
             life: self.life,
             trouble: None,
             offered: None,
+            memo: self.memo.clone(),
             spec: Ok(self.spec.clone()),
             status: self.status.clone(),
             request: self.request.clone(),
@@ -136,6 +139,8 @@ impl Scene {
     fn pass(&mut self) -> Verdict {
         let view = self.view();
         let verdict = decide(&view);
+        let anew = decide(&View { memo: Memo::default(), ..view.clone() });
+        assert_eq!(format!("{verdict:?}"), format!("{anew:?}"), "what is remembered changes nothing");
         assert_eq!(check(&view, &verdict), [], "{:?}", verdict.reasons);
         self.now += SignedDuration::from_secs(1);
         self.status = verdict.status.clone();
@@ -776,4 +781,25 @@ fn s60_each_rollout_has_a_word_of_its_own_if_the_source_wants_it() {
     let bad = scene.hash();
     scene.rollout("Degraded", &hash, &bad);
     assert_eq!(each(&scene.pass()), word(State::Failure, "aborted: it timed out"));
+}
+
+#[test]
+fn what_is_remembered_about_an_object_is_forgotten_when_somebody_else_scales_it() {
+    let mut scene = Scene::new();
+    scene.push(1, &rollout("web:1"));
+    scene.settle();
+    let hash = scene.hash();
+    scene.rollout("Healthy", &hash, &hash);
+    scene.settle();
+    scene.edit("Rollout", "web", |web| web.set_at(&["spec", "replicas"], 7));
+    // An autoscaler comes with the next commit: what was said before about its target does not count any more.
+    let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  maxReplicas: 9\n  \
+                  scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}\n";
+    let before = scene.view();
+    let Fetched::Commit(commit) = &before.fetched else { panic!() };
+    let pairs = before.pairs(&commit.set, &commit.revision);
+    assert_eq!(pairs[0].patch.int_at(&["spec", "replicas"]), Some(2));
+    scene.push(2, &(rollout("web:1") + scaler));
+    let verdict = scene.pass();
+    assert_eq!(actions(&verdict), ["apply HorizontalPodAutoscaler shop/web"], "seven stay seven");
 }

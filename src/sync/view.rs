@@ -1,12 +1,15 @@
 //! Everything a decision about a GitSource may know, from one observation.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use jiff::Timestamp;
 
 use super::{
     compare::{self, Difference},
-    id::Id,
+    id::{Id, Sort},
     ownership::Claims,
     set::{Desired, Set},
 };
@@ -57,6 +60,8 @@ pub struct View {
     pub trouble: Option<String>,
     /// The branch on which a revert of the commit is offered, if it is.
     pub offered: Option<String>,
+    /// What earlier views found out about pairs.
+    pub memo: Memo,
 }
 
 /// Whether a source stays.
@@ -177,26 +182,100 @@ impl View {
         Claims::of(wanted.chain(self.live.values().map(|object| &object.value)))
     }
 
-    /// Every object of a set, beside what is there.
+    /// Every object of a set, beside what is there. What was found out before is not found out again.
     pub fn pairs<'v>(&'v self, set: &'v Set, commit: &GitRevision) -> Vec<Pair<'v>> {
         let (claims, mark) = (self.claims(set), self.mark());
+        let mut memo = self.memo.0.lock().unwrap_or_else(PoisonError::into_inner);
+        memo.begin(&claims, set.objects.len());
         let pair = |desired: &'v Desired| {
             let live = self.live.get(&desired.id);
             let blamed = blamed(desired, live, &mark, commit);
-            let patch = patch(&claims, desired, live.map(AsRef::as_ref), &mark, &blamed);
-            let difference = live.map(|live| self.difference(desired, live, &patch));
-            Pair { desired, live, patch, blamed, difference }
+            let found = memo.find(desired, live, &blamed, || {
+                let patch = patch(&claims, desired, live.map(AsRef::as_ref), &mark, &blamed);
+                let difference = live.map(|live| difference(desired, live, &patch));
+                (patch, difference)
+            });
+            let (patch, difference) = found;
+            // A server's word counts more than what is found out here.
+            let answer = live.and_then(|live| self.answer(desired, live, &patch));
+            Pair { desired, live, blamed, difference: answer.or(difference), patch }
         };
         set.objects.iter().map(pair).collect()
     }
 
-    fn difference(&self, desired: &Desired, live: &Object, patch: &Value) -> Difference {
-        // A server's word counts more than what is found out here.
-        let answer = self.answers.get(&desired.id).filter(|answer| answer.version == live.version());
-        if let Some(answer) = answer.filter(|answer| answer.digest == digest_of(patch)) {
-            return answer.difference.clone();
+    fn answer(&self, desired: &Desired, live: &Object, patch: &Value) -> Option<Difference> {
+        let answer = self.answers.get(&desired.id).filter(|answer| answer.version == live.version())?;
+        (answer.digest == digest_of(patch)).then(|| answer.difference.clone())
+    }
+}
+
+/// What applying an object would change, as far as its schema is known here.
+fn difference(desired: &Desired, live: &Object, patch: &Value) -> Difference {
+    desired.sort.kind.as_ref().map_or(Difference::Unknown, |kind| compare::compare(kind, live, patch))
+}
+
+/// What was found out about pairs, for as long as both sides and who owns what are the same. Only ever saves work.
+#[derive(Debug, Clone, Default)]
+pub struct Memo(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    claims: Claims,
+    pairs: HashMap<(Id, Text), Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    sort: Arc<Sort>,
+    file: Text,
+    blamed: Text,
+    live: Option<Arc<Object>>,
+    patch: Value,
+    difference: Option<Difference>,
+}
+
+impl Known {
+    /// Forgets everything if somebody else owns something now, or if there is far more of it than is looked at.
+    fn begin(&mut self, claims: &Claims, objects: usize) {
+        if self.claims != *claims || self.pairs.len() > objects.saturating_mul(3).saturating_add(64) {
+            self.pairs.clear();
+            self.claims = claims.clone();
         }
-        desired.sort.kind.as_ref().map_or(Difference::Unknown, |kind| compare::compare(kind, live, patch))
+    }
+
+    fn find(
+        &mut self,
+        desired: &Desired,
+        live: Option<&Arc<Object>>,
+        blamed: &Text,
+        find: impl FnOnce() -> (Value, Option<Difference>),
+    ) -> (Value, Option<Difference>) {
+        let key = (desired.id.clone(), desired.digest.clone());
+        let is_same = |found: &&Found| {
+            let live_is_same = match (&found.live, live) {
+                (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            live_is_same
+                && Arc::ptr_eq(&found.sort, &desired.sort)
+                && found.file == desired.file
+                && found.blamed == *blamed
+        };
+        if let Some(found) = self.pairs.get(&key).filter(is_same) {
+            return (found.patch.clone(), found.difference.clone());
+        }
+        let (patch, difference) = find();
+        let found = Found {
+            sort: desired.sort.clone(),
+            file: desired.file.clone(),
+            blamed: blamed.clone(),
+            live: live.cloned(),
+            patch: patch.clone(),
+            difference: difference.clone(),
+        };
+        self.pairs.insert(key, found);
+        (patch, difference)
     }
 }
 

@@ -1,6 +1,11 @@
 //! GitSources that are deleted.
 
-use tidegate::{kubernetes::value::Value, sync::State, value};
+use tidegate::{
+    embedded::store::request::{Request, Verb},
+    kubernetes::value::Value,
+    sync::State,
+    value,
+};
 
 use crate::{
     objects::source,
@@ -141,5 +146,41 @@ async fn a_kind_of_ones_own_is_pruned_by_a_daemon_that_never_saw_it_in_git() {
         scene.get("apiextensions.k8s.io", "customresourcedefinitions", "widgets.example.org").is_some(),
         "others may use it"
     );
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_deleted_is_not_held_up_by_its_sources() {
+    let mut scene = Scene::objects();
+    let team = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n";
+    let elsewhere = map("away", "x").replace("{name: away}", "{name: away, namespace: default}");
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x")), ("deploy/b.yaml", &elsewhere)]);
+    let request =
+        |verb: Verb, group: &str, version: &str, plural: &str, namespace: &str, name: &str, body: Option<Value>| {
+            Request {
+                verb,
+                group: group.into(),
+                version: version.into(),
+                resource: plural.into(),
+                namespace: namespace.into(),
+                name: name.into(),
+                body,
+                agent: "kubectl".into(),
+                ..Request::default()
+            }
+        };
+    let team = tidegate::manifest::read("team.yaml", team.as_bytes()).objects[0].value.clone();
+    scene.cluster.apply(request(Verb::Create, "", "v1", "namespaces", "", "", Some(team))).0.unwrap();
+    let mut shop = source("shop", "deploy");
+    shop.set_at(&["spec", "allow"], value!({"namespaces": ["team", "default"]}));
+    let create = request(Verb::Create, "tidegate.dev", "v1alpha1", "gitsources", "team", "", Some(shop));
+    scene.cluster.apply(create).0.unwrap();
+    scene.until(&first, State::Success).await;
+    // The account goes with the namespace, and its rights to delete elsewhere with it.
+    scene.rights.deny("DELETE", "configmaps");
+    scene.cluster.apply(request(Verb::Delete, "", "v1", "namespaces", "", "team", None)).0.unwrap();
+    scene.pass(120).await;
+    assert!(scene.get("", "namespaces", "team").is_none(), "it is gone, with its source");
+    assert!(scene.get("", "configmaps", "away").is_some(), "what may not be deleted stays");
     scene.end().await;
 }

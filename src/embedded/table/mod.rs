@@ -1,7 +1,7 @@
 //! What `kubectl get` shows: the cells of every kind, as the real server computes them.
 //!
 //! Built-in kinds are printed by code ([`workload`], [`cluster`]), custom resources by the paths of their CRD's columns
-//! ([`path`]). The wire form of a table, and which part of each object goes along, is the front's business.
+//! ([`crate::kubernetes::jsonpath`]). The wire form of a table, and which part of each object goes along, is the front's business.
 
 use std::sync::Arc;
 

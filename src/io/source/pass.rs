@@ -40,7 +40,7 @@ use crate::{
         id::{Id, Sorts},
         prune::{self, Stale},
         set::Set,
-        view::{Answer, Commit, Fetched, Refusal, digest_of},
+        view::{Answer, Commit, Fetched, Memo, Refusal, digest_of},
     },
     value,
 };
@@ -70,6 +70,8 @@ pub struct State {
     pub(super) refused: BTreeMap<Id, (Timestamp, Refusal)>,
     /// What the server's dry runs said.
     pub(super) answers: BTreeMap<Id, Answer>,
+    /// What was found out about objects.
+    memo: Memo,
     /// Objects as they were decoded.
     pub(super) objects: HashMap<Id, (u64, Arc<Object>)>,
     /// Who is told of commits, for this generation of the specification.
@@ -256,6 +258,7 @@ impl Pass<'_> {
             refused: state.refused.iter().map(|(id, (_, refusal))| (id.clone(), refusal.clone())).collect(),
             answers: BTreeMap::new(),
             offered: None,
+            memo: state.memo.clone(),
             trouble: state.teller.as_ref().and_then(|(_, teller)| teller.trouble()),
         };
         let commit = match view.fetched.clone() {
