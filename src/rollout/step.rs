@@ -140,6 +140,25 @@ pub fn is_going_back(rollout: &Rollout, sets: &[ReplicaSet]) -> bool {
     codec::abort(&rollout.status).is_on() || stable.is_some_and(|stable| returning_from(rollout, stable).is_some())
 }
 
+/// The version that subsets wait for: without Services, which wait by themselves, a subset leads to a version only once that
+/// is whole. A canary that is being left is not waited for.
+pub fn subsets_wait_for<'a>(
+    rollout: &Rollout,
+    sets: &'a [ReplicaSet],
+    canary: &str,
+    stable: &str,
+) -> Option<&'a ReplicaSet> {
+    let strategy = rollout.spec.strategy.canary.as_ref()?;
+    if !strategy.canary_service.is_empty() || !strategy.stable_service.is_empty() {
+        return None;
+    }
+    let is_left = is_going_back(rollout, sets);
+    sets.iter().find(|set| {
+        let has_role = !set.hash.is_empty() && (set.hash == stable || set.hash == canary);
+        set.desired > 0 && has_role && !(is_left && set.hash == canary) && !set.is_available()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -198,11 +198,20 @@ impl<'v> Pass<'v> {
         }
         let weights = Move::Weights { canary: aim.weight, additional: &[] };
         let is_empty = view.new_set().is_none_or(|new| new.info.available == 0);
-        if is_empty && self.recorded().is_some_and(|weights| weights.canary.weight > 0) {
-            // Or the destination would lead to the new version, which has no pod, with the weight of the one before.
+        let is_left = |canary: &WeightDestination| {
+            canary.weight > 0 && (is_empty || canary.weight > aim.weight && aim.canary != canary.pod_template_hash)
+        };
+        if self.recorded().is_some_and(|weights| is_left(&weights.canary)) {
+            // Or the destination would lead to another version with the weight of the one before.
             self.send(leaf, weights)?;
         }
         let stable = view.stable_set().map(|stable| stable.info.hash.clone()).unwrap_or_default();
+        let sets: Vec<ReplicaSet> = view.sets.iter().map(|set| set.info.clone()).collect();
+        let waits = step::subsets_wait_for(&view.rollout, &sets, &aim.canary, &stable);
+        if let Some(set) = waits.filter(|_| leaf == Leaf::Istio) {
+            self.because(format!("subsets wait until all of {} is available", set.name));
+            return Ok(Telling::Waits);
+        }
         self.send(leaf, Move::Hashes { canary: &aim.canary, stable: &stable, additional: &[] })?;
         self.send(leaf, weights)?;
         self.record_weights(aim, &stable);
@@ -212,7 +221,13 @@ impl<'v> Pass<'v> {
     fn send(&mut self, leaf: Leaf, step: Move<'_>) -> Result<(), Problem> {
         let mut told = Vec::new();
         let done = route::write(leaf, &self.view.rollout, &mut self.target.routes, step, &mut told);
-        told.into_iter().for_each(|told| self.say(told.reason, told.message));
+        for told in told {
+            if told.warning {
+                self.warn(told.reason, told.message);
+            } else {
+                self.say(told.reason, told.message);
+            }
+        }
         done
     }
 

@@ -135,7 +135,7 @@ impl Writer<'_> {
             let mut after = before.clone();
             let message = change(&mut after, name)?;
             if after != *before {
-                told.push(Told { reason: reason::PATCHING_ALB_INGRESS, message });
+                told.push(Told { warning: false, reason: reason::PATCHING_ALB_INGRESS, message });
                 routes.put(id, after);
             }
         }

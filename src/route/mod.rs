@@ -6,6 +6,7 @@
 
 mod alb;
 mod ingress;
+mod istio;
 mod nested;
 mod nginx;
 mod smi;
@@ -40,6 +41,10 @@ pub enum Kind {
     TrafficSplit,
     /// A TraefikService.
     TraefikService,
+    /// A VirtualService of Istio.
+    VirtualService,
+    /// A DestinationRule of Istio.
+    DestinationRule,
 }
 
 impl Kind {
@@ -49,6 +54,7 @@ impl Kind {
             Kind::Ingress => "networking.k8s.io",
             Kind::TrafficSplit => "split.smi-spec.io",
             Kind::TraefikService => "traefik.io",
+            Kind::VirtualService | Kind::DestinationRule => "networking.istio.io",
         }
     }
 
@@ -58,6 +64,7 @@ impl Kind {
             Kind::Ingress => "v1",
             Kind::TrafficSplit => apis.smi.as_str(),
             Kind::TraefikService => "v1alpha1",
+            Kind::VirtualService | Kind::DestinationRule => "v1alpha3",
         }
     }
 
@@ -67,6 +74,8 @@ impl Kind {
             Kind::Ingress => "ingresses",
             Kind::TrafficSplit => "trafficsplits",
             Kind::TraefikService => "traefikservices",
+            Kind::VirtualService => "virtualservices",
+            Kind::DestinationRule => "destinationrules",
         }
     }
 
@@ -76,6 +85,8 @@ impl Kind {
             Kind::Ingress => "Ingress",
             Kind::TrafficSplit => "TrafficSplit",
             Kind::TraefikService => "TraefikService",
+            Kind::VirtualService => "VirtualService",
+            Kind::DestinationRule => "DestinationRule",
         }
     }
 
@@ -84,7 +95,7 @@ impl Kind {
         match self {
             // Read through a cache, which calls it by one.
             Kind::Ingress => format!("ingress.networking.k8s.io \"{name}\" not found"),
-            Kind::TrafficSplit | Kind::TraefikService => {
+            Kind::TrafficSplit | Kind::TraefikService | Kind::VirtualService | Kind::DestinationRule => {
                 format!("{}.{} \"{name}\" not found", self.plural(), self.group())
             }
         }
@@ -227,6 +238,8 @@ impl Routes {
 /// A router that can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaf {
+    /// Istio.
+    Istio,
     /// The nginx ingress controller.
     Nginx,
     /// The AWS load balancer controller.
@@ -240,7 +253,7 @@ pub enum Leaf {
 /// The routers of a Rollout in the order in which they are told, or the name of the first that cannot be.
 pub fn leaves(routing: &RolloutTrafficRouting) -> Result<Vec<Leaf>, &str> {
     let known = [
-        ("Istio", routing.istio.is_some(), None),
+        ("Istio", routing.istio.is_some(), Some(Leaf::Istio)),
         ("Nginx", routing.nginx.is_some(), Some(Leaf::Nginx)),
         ("ALB", routing.alb.is_some(), Some(Leaf::Alb)),
         ("SMI", routing.smi.is_some(), Some(Leaf::Smi)),
@@ -258,6 +271,11 @@ pub fn leaves(routing: &RolloutTrafficRouting) -> Result<Vec<Leaf>, &str> {
 pub fn named(rollout: &Rollout) -> Vec<Id> {
     let ingresses = refers::ingresses(rollout).into_iter();
     let mut named: Vec<Id> = ingresses.map(|key| Id::beside(rollout, Kind::Ingress, &key.name)).collect();
+    if let Some((canary, routing)) = routing(rollout)
+        && let Some(istio) = &routing.istio
+    {
+        named.extend(istio::Writer { rollout, canary, routing, istio }.ids());
+    }
     if let Some((canary, RolloutTrafficRouting { smi: Some(smi), .. })) = routing(rollout) {
         named.push(smi::Writer { rollout, canary, smi }.id());
     }
@@ -269,6 +287,20 @@ pub fn named(rollout: &Rollout) -> Vec<Id> {
 
 /// What is wrong with the objects that must exist: the first that is missing, in the words of Argo Rollouts.
 pub fn missing(rollout: &Rollout, routes: &Routes) -> Option<FieldError> {
+    missing_ingress(rollout, routes).or_else(|| missing_virtual_service(rollout, routes))
+}
+
+fn missing_virtual_service(rollout: &Rollout, routes: &Routes) -> Option<FieldError> {
+    let (canary, routing) = routing(rollout)?;
+    let istio = routing.istio.as_ref()?;
+    let named = istio::Writer { rollout, canary, routing, istio }.ids();
+    let name = &named.iter().find(|id| id.kind == Kind::VirtualService && routes.get(id).is_none())?.name;
+    let field = if istio.virtual_services.is_empty() { "virtualService" } else { "virtualServices" };
+    let field = format!("spec.strategy.canary.trafficRouting.istio.{field}.name");
+    Some(FieldError::invalid(field, name.as_str(), Kind::VirtualService.not_found(name)))
+}
+
+fn missing_ingress(rollout: &Rollout, routes: &Routes) -> Option<FieldError> {
     let (_, routing) = routing(rollout)?;
     // Argo Rollouts looks at one of the two.
     let (field, one, several) = match (&routing.alb, &routing.nginx) {
@@ -331,6 +363,8 @@ pub struct Route {
 /// What was told to a router, as an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
+    /// Whether it is bad news.
+    pub warning: bool,
     /// Its reason, one of the constants.
     pub reason: &'static str,
     /// The sentence.
@@ -358,6 +392,14 @@ pub enum Problem {
     NoTraefikService(&'static str),
     /// A field has a value of the wrong type.
     WrongType(String),
+    /// The routes of a VirtualService are not as they must be.
+    Routes(String),
+    /// A VirtualService has no http routes.
+    NoHttp,
+    /// One of its routes cannot be read.
+    NoRoute,
+    /// A problem, and where it was met.
+    Within(String, Box<Problem>),
     /// No rule of the Ingress leads to the Service.
     NoBackend {
         /// The Ingress.
@@ -378,6 +420,14 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// The same, with the place where it was met before it.
+    fn within(self, place: impl Into<String>) -> Problem {
+        let place = place.into();
+        if place.is_empty() { self } else { Problem::Within(place, Box::new(self)) }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -394,7 +444,12 @@ impl fmt::Display for Problem {
             Problem::NoService => f.write_str("Failed type assertion setting weight for traefik service"),
             Problem::NamelessService => f.write_str("name field was not found in service"),
             Problem::NoTraefikService(role) => write!(f, "traefik {role} service was not found"),
-            Problem::WrongType(what) => f.write_str(what),
+            Problem::WrongType(what) | Problem::Routes(what) => f.write_str(what),
+            Problem::NoHttp => f.write_str("spec.http not found"),
+            Problem::NoRoute => {
+                f.write_str("Could not cast type to map[string]any to find route name in Istio Virtual Service")
+            }
+            Problem::Within(place, problem) => write!(f, "{place}{problem}"),
             Problem::NoBackend { ingress, service } => {
                 write!(f, "ingress `{ingress}` has no rules using service {service} backend")
             }
@@ -420,6 +475,10 @@ pub fn write(
 ) -> Result<(), Problem> {
     let Some((canary, routing)) = routing(rollout) else { return Ok(()) };
     let done = match leaf {
+        Leaf::Istio => {
+            let istio = routing.istio.as_ref();
+            istio.map(|istio| istio::Writer { rollout, canary, routing, istio }.write(routes, step, told))
+        }
         Leaf::Nginx => {
             let nginx = routing.nginx.as_ref();
             nginx.map(|nginx| nginx::Writer { rollout, canary, routing, nginx }.write(routes, step, told))
@@ -444,6 +503,7 @@ pub fn write(
 pub fn read(leaf: Leaf, rollout: &Rollout, routes: &Routes) -> Option<Route> {
     let (canary, routing) = routing(rollout)?;
     match leaf {
+        Leaf::Istio => istio::Writer { rollout, canary, routing, istio: routing.istio.as_ref()? }.read(routes),
         Leaf::Nginx => nginx::Writer { rollout, canary, routing, nginx: routing.nginx.as_ref()? }.read(routes),
         Leaf::Alb => alb::Writer { rollout, canary, routing, alb: routing.alb.as_ref()? }.read(routes),
         Leaf::Smi => smi::Writer { rollout, canary, smi: routing.smi.as_ref()? }.read(routes),
@@ -500,8 +560,8 @@ mod tests {
         assert_eq!(leaves(&routing), Ok(vec![Leaf::Nginx, Leaf::Alb]));
         routing.plugins.insert("org/x".into(), Value::Null);
         assert_eq!(leaves(&routing), Err("org/x"));
-        routing.istio = Some(Default::default());
-        assert_eq!(leaves(&routing), Err("Istio"));
+        routing.ambassador = Some(Default::default());
+        assert_eq!(leaves(&routing), Err("Ambassador"));
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Writer<'_> {
         let name = id.name.clone();
         let Some(before) = routes.get(&id) else {
             let message = format!("Creating canary ingress `{name}` with weight `{weight}`");
-            told.push(Told { reason: constants::reason::CREATING_CANARY_INGRESS, message });
+            told.push(Told { warning: false, reason: constants::reason::CREATING_CANARY_INGRESS, message });
             let mut made = value!({
                 "apiVersion": "networking.k8s.io/v1",
                 "kind": Kind::Ingress.word(),
@@ -97,7 +97,7 @@ impl Writer<'_> {
         after.set_at(&["spec"], spec);
         if after != *before {
             let message = format!("Updating Ingress `{name}` to desiredWeight '{weight}'");
-            told.push(Told { reason: constants::reason::PATCHING_CANARY_INGRESS, message });
+            told.push(Told { warning: false, reason: constants::reason::PATCHING_CANARY_INGRESS, message });
             routes.put(id, after);
         }
         Ok(())

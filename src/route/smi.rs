@@ -73,7 +73,7 @@ impl Writer<'_> {
         let id = self.id();
         let Some(before) = routes.get(&id) else {
             let message = format!("TrafficSplit `{}` created", id.name);
-            told.push(Told { reason: reason::TRAFFIC_SPLIT_CREATED, message });
+            told.push(Told { warning: false, reason: reason::TRAFFIC_SPLIT_CREATED, message });
             let made = value!({
                 "apiVersion": format!("{}/{}", Kind::TrafficSplit.group(), version.as_str()),
                 "kind": Kind::TrafficSplit.word(),

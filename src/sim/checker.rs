@@ -130,7 +130,7 @@ impl Checker {
                 Some(Kind::Set) => self.set_changed(store, change),
                 Some(Kind::Service) => self.service_changed(change),
                 Some(Kind::Run) => self.run_changed(store, change),
-                Some(Kind::Pod | Kind::Workload | Kind::Ingress | Kind::Split) | None => {}
+                Some(Kind::Pod | Kind::Workload | Kind::Ingress | Kind::Split | Kind::Virtual | Kind::Rule) | None => {}
             }
         }
         self.cursor = store.version();

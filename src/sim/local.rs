@@ -481,13 +481,29 @@ fn furnished(start: Timestamp, seed: u64) -> Store {
 }
 
 /// What the engine follows.
-fn watched() -> [Resource; 12] {
+fn watched() -> [Resource; 14] {
     let [rollouts, sets, services, runs] = resource::always();
     let [pods, deployments, pod_templates] = [resource::pods(), resource::deployments(), resource::pod_templates()];
     let [own, clusters] = [resource::templates(), resource::cluster_templates()];
     let [ingresses, splits] = [route::Kind::Ingress, route::Kind::TrafficSplit].map(resource::route);
+    let [virtuals, rules] = [route::Kind::VirtualService, route::Kind::DestinationRule].map(resource::route);
     let jobs = resource::jobs();
-    [rollouts, sets, services, pods, deployments, pod_templates, own, clusters, ingresses, splits, runs, jobs]
+    [
+        rollouts,
+        sets,
+        services,
+        pods,
+        deployments,
+        pod_templates,
+        own,
+        clusters,
+        ingresses,
+        splits,
+        virtuals,
+        rules,
+        runs,
+        jobs,
+    ]
 }
 
 /// The watched resource of a kind.

@@ -34,6 +34,10 @@ pub enum Kind {
     Ingress,
     /// A TrafficSplit.
     Split,
+    /// A VirtualService.
+    Virtual,
+    /// A DestinationRule.
+    Rule,
     /// An AnalysisRun.
     Run,
 }
@@ -49,6 +53,8 @@ impl Kind {
             "Deployment" => Kind::Workload,
             "Ingress" => Kind::Ingress,
             "TrafficSplit" => Kind::Split,
+            "VirtualService" => Kind::Virtual,
+            "DestinationRule" => Kind::Rule,
             "AnalysisRun" => Kind::Run,
             _ => return None,
         })
@@ -65,6 +71,8 @@ impl fmt::Display for Kind {
             Kind::Workload => "of the workload",
             Kind::Ingress => "of the ingress",
             Kind::Split => "of the traffic split",
+            Kind::Virtual => "of the virtual service",
+            Kind::Rule => "of the destination rule",
             Kind::Run => "of the analysis run",
         })
     }
@@ -106,6 +114,8 @@ fn is_own(kind: Kind, path: &str, old: &Value) -> bool {
         }
         Kind::Workload => path == "spec.replicas",
         Kind::Split => path == "spec.service" || path == "spec.backends",
+        Kind::Virtual => ["spec.http", "spec.tls", "spec.tcp"].contains(&path),
+        Kind::Rule => path == "spec.subsets" || note(annotation::MANAGED_BY),
         Kind::Run => path.starts_with("status") || path == "spec.terminate",
         // The canary's is made by the engine; of any other it writes actions, conditions, and paths for them.
         Kind::Ingress if object::controller(old).is_some() => {

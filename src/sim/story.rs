@@ -123,8 +123,18 @@ pub enum Rests {
 }
 
 /// What is looked at.
-const LOOKED_AT: [&str; 8] =
-    ["Rollout", "ReplicaSet", "Service", "Deployment", "Ingress", "TrafficSplit", "AnalysisRun", "Job"];
+const LOOKED_AT: [&str; 10] = [
+    "Rollout",
+    "ReplicaSet",
+    "Service",
+    "Deployment",
+    "Ingress",
+    "TrafficSplit",
+    "VirtualService",
+    "DestinationRule",
+    "AnalysisRun",
+    "Job",
+];
 
 impl Player {
     /// A player on a cluster.

@@ -34,8 +34,7 @@ pub fn stories(folder: &Path) -> Vec<Story> {
 /// What a story needs that is not there yet.
 pub fn needs(story: &Story) -> Option<&'static str> {
     let text = format!("{:?} {:?}", story.objects, story.acts);
-    let needs = [("\"istio\"", "Istio"), ("\"experiment", "experiments")];
-    needs.iter().find(|(word, _)| text.contains(word)).map(|(_, what)| *what)
+    text.contains("\"experiment").then_some("experiments")
 }
 
 /// How fast things go in a play.
@@ -64,8 +63,15 @@ pub fn play(story: &Story, pace: Pace) -> (Vec<String>, BTreeMap<String, Value>)
     let mut local = Local::new(start, Settings { seed: pace.seed, jitter, ..Settings::default() });
     local.latency = SignedDuration::from_millis(pace.latency);
     let mut player = Player::new(local);
-    if format!("{:?}", story.objects).contains("\"smi\"") {
-        player.apply(&traffic_split());
+    let text = format!("{:?}", story.objects);
+    for (word, group, version, kind) in [
+        ("\"smi\"", "split.smi-spec.io", "v1alpha1", "TrafficSplit"),
+        ("\"istio\"", "networking.istio.io", "v1alpha3", "VirtualService"),
+        ("\"istio\"", "networking.istio.io", "v1alpha3", "DestinationRule"),
+    ] {
+        if text.contains(word) {
+            player.apply(&definition(group, version, kind));
+        }
     }
     let results = player.play(story);
     assert_eq!(player.local.refused, [], "{}: rules would have been broken", story.name);
@@ -93,17 +99,19 @@ pub fn play(story: &Story, pace: Pace) -> (Vec<String>, BTreeMap<String, Value>)
 }
 
 /// What a mesh brings along.
-fn traffic_split() -> Tree {
+fn definition(group: &str, version: &str, kind: &str) -> Tree {
+    let singular = kind.to_lowercase();
+    let plural = format!("{singular}s");
+    let schema = value!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     value!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": "trafficsplits.split.smi-spec.io"},
+        "metadata": {"name": format!("{plural}.{group}")},
         "spec": {
-            "group": "split.smi-spec.io",
+            "group": group,
             "scope": "Namespaced",
-            "names": {"kind": "TrafficSplit", "plural": "trafficsplits", "singular": "trafficsplit", "listKind": "TrafficSplitList"},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+            "names": {"kind": kind, "plural": plural, "singular": singular, "listKind": format!("{kind}List")},
+            "versions": [{"name": version, "served": true, "storage": true, "schema": schema}],
         },
     })
 }

@@ -82,14 +82,14 @@ pub fn build(seen: &[Seen], events: &[(String, String)], told_of_runs: &[(String
                 None => drop(sizes.remove(&names.text(&change.name))),
             }
         }
-        if ["ReplicaSet", "Service", "Ingress", "TrafficSplit"].contains(&change.kind.as_str()) {
+        if ["ReplicaSet", "Service", "Ingress", "TrafficSplit", "VirtualService"].contains(&change.kind.as_str()) {
             let line: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
             let line = Value::String(line.join(" "));
             if change.kind == "Service" {
                 let selector = change.object.as_ref().map(|object| names.value(&object["spec"]["selector"]));
                 selectors.insert(name.clone(), selector.unwrap_or_default());
             }
-            if ["Ingress", "TrafficSplit"].contains(&change.kind.as_str()) {
+            if ["Ingress", "TrafficSplit", "VirtualService"].contains(&change.kind.as_str()) {
                 let told = now.iter().filter(|(key, _)| *key == "spec" || key.starts_with("annotation"));
                 let told: serde_json::Map<_, _> = told.map(|(key, value)| (key.clone(), value.clone())).collect();
                 selectors.insert(name.clone(), told.into());
@@ -284,7 +284,7 @@ fn fields(names: &Names, kind: &str, object: &Value) -> BTreeMap<String, Value> 
             fields.insert("minReadySeconds".into(), spec["minReadySeconds"].clone());
         }
         "Deployment" => drop(fields.insert("spec.replicas~turns".into(), spec["replicas"].clone())),
-        "TrafficSplit" => drop(fields.insert("spec".into(), names.value(spec))),
+        "TrafficSplit" | "VirtualService" => drop(fields.insert("spec".into(), names.value(spec))),
         "Ingress" => {
             fields.insert("spec".into(), names.value(spec));
             fields.insert("class".into(), spec["ingressClassName"].clone());

@@ -78,6 +78,27 @@ pub fn check(rollout: &api::Rollout, object: &Value, notes: &mut Notes) {
     checker.object(object, notes);
 }
 
+/// What is wrong with the routes of one list (`http`, `tls`, `tcp`) of a VirtualService, if something is.
+pub fn check_routes(
+    rollout: &api::Rollout,
+    service: &api::IstioVirtualService,
+    list: &str,
+    routes: &Value,
+) -> Result<(), String> {
+    let canary = rollout.spec.strategy.canary.as_ref();
+    let istio = canary.and_then(|canary| canary.traffic_routing.as_ref()).and_then(|routing| routing.istio.as_ref());
+    let (Some(canary), Some(istio)) = (canary, istio) else { return Ok(()) };
+    let checker = Checker { rollout, canary, istio, service, field: "", name: "" };
+    let read: Vec<Option<Route>> = serde_json::from_value(routes.into()).map_err(|error| error.to_string())?;
+    let none = || Route { name: None, r#match: None, route: None };
+    let routes: Vec<Route> = read.into_iter().map(|route| route.unwrap_or_else(none)).collect();
+    match list {
+        "http" => checker.http(&routes),
+        "tls" => checker.tls(&routes),
+        _ => checker.tcp(&routes),
+    }
+}
+
 struct Checker<'c> {
     rollout: &'c api::Rollout,
     canary: &'c api::CanaryStrategy,

@@ -7,6 +7,7 @@ mod app_mesh;
 mod istio;
 mod templates;
 
+pub use istio::check_routes as istio_routes;
 pub use templates::{Role as AnalysisRole, Templates};
 
 use super::{
