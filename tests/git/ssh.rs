@@ -9,7 +9,7 @@ use std::{
 };
 
 use tidegate::{
-    io::git::{Error, Fetched, Reached, Retry},
+    io::git::{Error, FetchLimits, Fetched, Pushed, Reached, Retry, Revert, push},
     model::git_source::Reference,
 };
 
@@ -118,6 +118,31 @@ async fn a_repository_is_fetched_through_a_shell() {
         assert_eq!((second.commit.as_str(), second.rewritten()), (two.to_string().as_str(), false));
         let same = reader.follow(&Reference::Branch("main".into()), Some(&two.to_string())).await.unwrap();
         assert_eq!(same.commit, second.commit);
+    }
+}
+
+/// A branch of its own is pushed through a shell, too, and only once.
+#[tokio::test]
+async fn a_branch_is_pushed_through_a_shell() {
+    for more in ["AcceptEnv GIT_PROTOCOL", ""] {
+        let (made, one) = made();
+        let two = made.push("main", &[("a.yaml", "2")], "two").to_string();
+        let shell = Shell::start(more);
+        let keys = [("identity", shell.read("user")), ("known_hosts", shell.known("host.pub"))];
+        let keys = keys.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let reader = Reader::new(&shell.url(&made.path()), &keys);
+        reader.follow(&Reference::Default, None).await.unwrap();
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let revert = Revert { from: &two, to: &one.to_string(), path: "", why: "", at };
+        let commit = reader.store().revert(&revert).unwrap().unwrap();
+        let limits = FetchLimits::default();
+        for pushed in [Pushed::Made, Pushed::There] {
+            let name = "refs/heads/tidegate/x";
+            let done = push(reader.store(), &reader.remote, name, &commit, reader.access(), reader.network(), &limits);
+            assert_eq!(done.await.unwrap(), pushed);
+        }
+        let arrived = made.repository.find_reference("refs/heads/tidegate/x").unwrap().target().unwrap();
+        assert_eq!(arrived.to_string(), commit);
     }
 }
 
