@@ -34,7 +34,7 @@ use tower::Service;
 
 use crate::{
     rollout,
-    table::{Row, thousands, used},
+    table::{Row, kilobytes, processor, thousands},
 };
 
 const COUNT: usize = 1_000;
@@ -138,7 +138,8 @@ async fn burst() -> Vec<Row> {
     all_healthy(&cluster).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     counts.lock().expect("no counter panics").clear();
-    let (cpu, _) = used();
+    let own = std::process::id();
+    let cpu = processor(own);
     let begin = Instant::now();
     let image = value!([{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "web:2"}]);
     for number in 0..COUNT {
@@ -146,7 +147,7 @@ async fn burst() -> Vec<Row> {
     }
     all_healthy(&cluster).await;
     let elapsed = begin.elapsed();
-    let (after, peak) = used();
+    let (after, peak) = (processor(own), kilobytes(own, "VmHWM:"));
     drop(stop);
     daemon.await.expect("the daemon ends");
     let counts = counts.lock().expect("no counter panics").clone();

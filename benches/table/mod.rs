@@ -38,17 +38,17 @@ pub fn time(count: u32, mut work: impl FnMut()) -> Duration {
     (0..9).map(round).min().unwrap_or(Duration::MAX)
 }
 
-/// The processor time of this process, and the most memory it has had, in kilobytes.
-pub fn used() -> (Duration, u64) {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+/// The processor time that a process has used.
+pub fn processor(id: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks: u64 = [11, 12].iter().filter_map(|at| fields.get(*at)?.parse::<u64>().ok()).sum();
-    (Duration::from_millis(ticks * 10), kilobytes("VmHWM:"))
+    Duration::from_millis(ticks * 10)
 }
 
-/// A line of what the system says about this process: `VmHWM:` is the most memory it has had, `VmRSS:` what it has now.
-pub fn kilobytes(line: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// A line of what the system says about a process: `VmHWM:` is the most memory it has had, `VmRSS:` what it has now.
+pub fn kilobytes(id: u32, line: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let found = status.lines().find_map(|text| text.strip_prefix(line)).unwrap_or_default();
     found.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or_default()
 }
