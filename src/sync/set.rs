@@ -116,34 +116,89 @@ pub fn kinds(files: &[File]) -> Vec<(Text, Text)> {
     kinds
 }
 
+/// What a file wants.
+#[derive(Debug, Clone, Default)]
+pub struct Part {
+    /// Its objects, in their order.
+    objects: Vec<Desired>,
+    /// What is wrong with them.
+    problems: Vec<Problem>,
+    /// Whether it defines kinds: other files may depend on it.
+    defines: bool,
+}
+
+impl Part {
+    /// Whether it means the same in every commit in which it is the same file.
+    pub fn is_plain(&self) -> bool {
+        self.problems.is_empty() && !self.defines
+    }
+
+    /// The kinds of its objects, as `apiVersion` and `kind`.
+    pub fn kinds(&self) -> impl Iterator<Item = (Text, Text)> {
+        self.objects.iter().map(|desired| kind_of(&desired.object))
+    }
+
+    /// The same, with what its kinds are now; `None` if it has to be read again.
+    pub fn renewed(&self, sorts: &Sorts) -> Option<Part> {
+        let renew = |desired: &Desired| {
+            let sort = sorts.get(&kind_of(&desired.object))?.clone()?;
+            let is_same = sort.namespaced == desired.sort.namespaced && sort.plural == desired.sort.plural;
+            is_same.then(|| Desired { sort, blamed: None, ..desired.clone() })
+        };
+        let objects: Option<Vec<Desired>> = self.objects.iter().map(renew).collect();
+        objects.filter(|_| self.is_plain()).map(|objects| Part { objects, ..Part::default() })
+    }
+}
+
+fn kind_of(object: &Value) -> (Text, Text) {
+    let text = |key| object.get(key).and_then(Value::as_text).cloned().unwrap_or_default();
+    (text("apiVersion"), text("kind"))
+}
+
 /// Reads the objects of a commit.
 pub fn read(files: &[File], scope: &Scope, sorts: &Sorts) -> Set {
-    let mut set = Set::default();
-    for file in files {
+    assemble(parts(files, scope, sorts))
+}
+
+/// Reads the objects of files, file by file.
+pub fn parts(files: &[File], scope: &Scope, sorts: &Sorts) -> Vec<Part> {
+    let own = defined(files.iter().flat_map(|file| &file.objects));
+    let part = |file: &File| {
+        let mut part = Part::default();
         for mistake in file.mistakes.iter().filter(|mistake| mistake.kind.is_fatal()) {
             let line = file.source.position(mistake.span.start).line;
             let remedy = if mistake.remedy.is_empty() { String::new() } else { format!("; {}", mistake.remedy) };
-            set.problems.push(Problem {
+            part.problems.push(Problem {
                 file: Text::from(file.source.name.as_str()),
                 line,
                 message: format!("{}{remedy}", mistake.what),
             });
         }
-    }
-    let objects = || files.iter().flat_map(|file| &file.objects);
-    let own = defined(objects());
-    let mut seen: BTreeMap<Id, (Text, usize)> = BTreeMap::new();
-    for object in objects() {
-        match desired(object, scope, sorts, &own) {
-            Err(problem) => set.problems.push(problem),
-            Ok(desired) => {
-                let place = (desired.file.clone(), desired.line);
-                if let Some((file, line)) = seen.insert(desired.id.clone(), place) {
-                    let message = format!("{} is given twice, first in {file}:{line}; remove one", desired.id);
-                    set.problems.push(Problem { file: desired.file.clone(), line: desired.line, message });
-                }
-                set.objects.push(desired);
+        for object in &file.objects {
+            part.defines |= is_definition(object);
+            match desired(object, scope, sorts, &own) {
+                Err(problem) => part.problems.push(problem),
+                Ok(desired) => part.objects.push(desired),
             }
+        }
+        part
+    };
+    files.iter().map(part).collect()
+}
+
+/// Puts the objects of a commit in their order.
+pub fn assemble(parts: Vec<Part>) -> Set {
+    let mut set = Set::default();
+    let mut seen: BTreeMap<Id, (Text, usize)> = BTreeMap::new();
+    for part in parts {
+        set.problems.extend(part.problems);
+        for desired in part.objects {
+            let place = (desired.file.clone(), desired.line);
+            if let Some((file, line)) = seen.insert(desired.id.clone(), place) {
+                let message = format!("{} is given twice, first in {file}:{line}; remove one", desired.id);
+                set.problems.push(Problem { file: desired.file.clone(), line: desired.line, message });
+            }
+            set.objects.push(desired);
         }
     }
     set.problems.sort();
@@ -151,10 +206,14 @@ pub fn read(files: &[File], scope: &Scope, sorts: &Sorts) -> Set {
     set
 }
 
+/// Whether an object defines a kind.
+pub fn is_definition(object: &Object) -> bool {
+    object.group() == "apiextensions.k8s.io" && object.kind() == "CustomResourceDefinition"
+}
+
 /// The kinds that the commit's own definitions define.
 fn defined<'o>(objects: impl Iterator<Item = &'o Object>) -> BTreeMap<(Text, Text), Arc<Sort>> {
-    let definitions = objects
-        .filter(|object| object.group() == "apiextensions.k8s.io" && object.kind() == "CustomResourceDefinition");
+    let definitions = objects.filter(|object| is_definition(object));
     let kinds = definitions.flat_map(|definition| {
         let mut value = definition.value.clone();
         crd::default(&mut value);

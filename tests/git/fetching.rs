@@ -79,7 +79,7 @@ impl Reader {
     fn text(&self, commit: &str, path: &str) -> String {
         let files = self.store.files(commit, "", &[], &ReadLimits::default()).unwrap().files;
         let file = files.into_iter().find(|file| file.path == path).unwrap();
-        String::from_utf8(file.bytes).unwrap()
+        String::from_utf8(file.bytes.unwrap()).unwrap()
     }
 
     fn packs(&self) -> usize {

@@ -215,9 +215,21 @@ impl Store {
 
     /// The manifests below a folder of a commit.
     pub fn files(&self, commit: &str, path: &str, exclude: &[String], limits: &ReadLimits) -> Result<Files, Error> {
+        self.files_but(commit, path, exclude, limits, &HashMap::new())
+    }
+
+    /// The same without the bytes of files that are known, by path and hash.
+    pub fn files_but(
+        &self,
+        commit: &str,
+        path: &str,
+        exclude: &[String],
+        limits: &ReadLimits,
+        known: &HashMap<String, String>,
+    ) -> Result<Files, Error> {
         let repository = self.repository();
         let root = self.commit(&repository, commit)?.tree().map_err(|error| self.failed(&error))?;
-        tree::read(&repository, &root, path, exclude, limits)?
+        tree::read(&repository, &root, path, exclude, limits, known)?
             .ok_or_else(|| Error::Missing { remote: format!("commit {commit}"), what: format!("folder {path:?}") })
     }
 

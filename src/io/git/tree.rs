@@ -24,15 +24,16 @@ pub struct Files {
 pub struct File {
     /// Its path in the repository.
     pub path: String,
-    /// What it holds.
-    pub bytes: Vec<u8>,
+    /// What it holds; nothing if that was known.
+    pub bytes: Option<Vec<u8>>,
     /// The hash of what it holds: equal hashes, equal bytes.
     pub blob: String,
 }
 
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} bytes, {})", self.path, self.bytes.len(), self.blob)
+        let size = self.bytes.as_ref().map_or(0, Vec::len);
+        write!(f, "{} ({size} bytes, {})", self.path, self.blob)
     }
 }
 
@@ -85,10 +86,11 @@ pub fn read(
     path: &str,
     exclude: &[String],
     limits: &ReadLimits,
+    known: &HashMap<String, String>,
 ) -> Result<Option<Files>, Error> {
     let odb = repository.odb().map_err(|error| broken(path, &error))?;
     let mut reading =
-        Reading { repository, odb, exclude, limits, top: path, entries: 0, bytes: 0, found: Files::default() };
+        Reading { repository, odb, exclude, limits, known, top: path, entries: 0, bytes: 0, found: Files::default() };
     let Some(tree) = folder(repository, root, path)? else { return Ok(None) };
     reading.tree(&tree, path, 0)?;
     let mut found = reading.found;
@@ -114,6 +116,8 @@ struct Reading<'a> {
     odb: Odb<'a>,
     exclude: &'a [String],
     limits: &'a ReadLimits,
+    /// The hashes of files whose content is known, by path.
+    known: &'a HashMap<String, String>,
     /// The folder that patterns are relative to.
     top: &'a str,
     entries: usize,
@@ -186,8 +190,13 @@ impl Reading<'_> {
         if self.bytes > self.limits.bytes {
             return Err(limit("the size of all manifests", format!("{} MiB", self.limits.bytes >> 20)));
         }
-        let blob = self.repository.find_blob(id).map_err(|error| broken(&path, &error))?;
-        self.found.files.push(File { path, bytes: blob.content().to_vec(), blob: id.to_string() });
+        let hash = id.to_string();
+        let bytes = if self.known.get(&path) == Some(&hash) {
+            None
+        } else {
+            Some(self.repository.find_blob(id).map_err(|error| broken(&path, &error))?.content().to_vec())
+        };
+        self.found.files.push(File { path, bytes, blob: hash });
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! From a source's reference to the objects of a commit: fetched when it is time, read when it is new.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -22,7 +22,7 @@ use crate::{
         self,
         allow::Allowance,
         bond,
-        set::{self, Problem, Scope, Set},
+        set::{self, Part, Problem, Scope, Set},
         view,
     },
 };
@@ -30,8 +30,8 @@ use crate::{
 /// The most files of which the newest commit that changed each is looked up.
 const BLAMED: usize = 200;
 
-/// Looks at the repository if it is time, and reads what the source is to follow.
-pub async fn fetch(
+/// Looks at the repository if it is time.
+pub async fn look(
     state: &mut State,
     subject: &Subject,
     spec: &GitSource,
@@ -39,7 +39,7 @@ pub async fn fetch(
     settings: &Settings,
     shared: &Shared,
     hinted: bool,
-) -> view::Fetched {
+) {
     if state.shown.is_empty() {
         state.shown = status.credentials.clone();
     }
@@ -64,6 +64,17 @@ pub async fn fetch(
             }
         }
     }
+}
+
+/// What the source is to follow.
+pub async fn take(
+    state: &mut State,
+    subject: &Subject,
+    spec: &GitSource,
+    status: &GitSourceStatus,
+    settings: &Settings,
+    shared: &Shared,
+) -> view::Fetched {
     let Some(head) = state.head.clone() else {
         return match &state.failed {
             Some(why) => view::Fetched::Failed(why.clone()),
@@ -298,15 +309,11 @@ async fn load(
     now: Timestamp,
 ) -> Result<(GitRevision, Set), String> {
     let Some((_, store)) = state.store.clone() else { return Err("the repository is not open".to_owned()) };
-    let (hash, path, exclude) = (commit.to_owned(), spec.path.clone(), spec.exclude.clone());
-    let read = blocking({
-        let store = store.clone();
-        move || {
-            let about = store.about(&hash)?;
-            Ok((about, store.files(&hash, &path, &exclude, &ReadLimits::default())))
-        }
-    });
-    let (about, files) = read.await.map_err(|error| error.to_string())?;
+    if state.generation != subject.generation {
+        state.parts.clear();
+    }
+    let known = state.parts.iter().map(|(path, (blob, _))| (path.clone(), blob.clone())).collect();
+    let (about, files) = read(&store, spec, commit, known).await?;
     let revision = GitRevision {
         commit: commit.to_owned(),
         reference: head.reached.to_string(),
@@ -328,12 +335,15 @@ async fn load(
             return Ok((revision, Set { objects: Vec::new(), problems: vec![problem] }));
         }
     };
-    let parsed: Vec<manifest::File> =
-        files.files.iter().map(|file| manifest::read(file.path.clone(), &file.bytes)).collect();
-    // Files of other tools lie about in every repository: what holds no object at all is none of ours.
-    let parsed: Vec<manifest::File> = parsed.into_iter().filter(|file| !is_other(file)).collect();
-    kinds::learn(&shared.api, &set::kinds(&parsed), &mut state.sorts).await.map_err(|error| error.to_string())?;
-    let mut set = set::read(&parsed, &scope(&subject.place, spec), &state.sorts);
+    let mut set = match parse(state, subject, spec, shared, &files).await? {
+        Some(set) => set,
+        None => {
+            state.parts.clear();
+            let (_, whole) = read(&store, spec, commit, HashMap::new()).await?;
+            let whole = whole.map_err(|error| error.to_string())?;
+            parse(state, subject, spec, shared, &whole).await?.unwrap_or_default()
+        }
+    };
     // What is not read may have been meant for the cluster, so nothing of the commit is done.
     for refused in &files.refused {
         let message = format!("the entry {}", refused.why);
@@ -341,6 +351,71 @@ async fn load(
     }
     blame(state, &mut set, &store, commit).await;
     Ok((revision, set))
+}
+
+/// The files of a commit, without the bytes of those that are known by path and hash. What is asked of the commit may not
+/// be there.
+async fn read(
+    store: &Store,
+    spec: &GitSource,
+    commit: &str,
+    known: HashMap<String, String>,
+) -> Result<(git::About, Result<git::Files, git::Error>), String> {
+    let (hash, path, exclude) = (commit.to_owned(), spec.path.clone(), spec.exclude.clone());
+    let store = store.clone();
+    let read = blocking(move || {
+        let about = store.about(&hash)?;
+        Ok((about, store.files_but(&hash, &path, &exclude, &ReadLimits::default(), &known)))
+    });
+    read.await.map_err(|error| error.to_string())
+}
+
+/// Makes a set of files; those that are as they were are not read again. `None` if what is remembered of them does not do:
+/// a kind has changed, or the commit begins to define kinds.
+async fn parse(
+    state: &mut State,
+    subject: &Subject,
+    spec: &GitSource,
+    shared: &Shared,
+    files: &git::Files,
+) -> Result<Option<Set>, String> {
+    let read = |file: &git::File| {
+        let mut read = manifest::read(file.path.clone(), file.bytes.as_ref()?);
+        // Files of other tools lie about in every repository: what holds no object at all is none of ours.
+        if is_other(&read) {
+            read.mistakes.clear();
+        }
+        Some(read)
+    };
+    let parsed: Vec<manifest::File> = files.files.iter().filter_map(read).collect();
+    let is_whole = parsed.len() == files.files.len();
+    if !is_whole && parsed.iter().flat_map(|file| &file.objects).any(set::is_definition) {
+        return Ok(None);
+    }
+    let kept = files.files.iter().filter(|file| file.bytes.is_none()).filter_map(|file| state.parts.get(&file.path));
+    let mut kinds = set::kinds(&parsed);
+    kinds.extend(kept.flat_map(|(_, part)| part.kinds()));
+    kinds.sort();
+    kinds.dedup();
+    kinds::learn(&shared.api, &kinds, &mut state.sorts).await.map_err(|error| error.to_string())?;
+    let mut new = set::parts(&parsed, &scope(&subject.place, spec), &state.sorts).into_iter();
+    let mut parts = Vec::with_capacity(files.files.len());
+    for file in &files.files {
+        let part = match &file.bytes {
+            Some(_) => new.next(),
+            None => state.parts.get(&file.path).and_then(|(_, part)| part.renewed(&state.sorts)),
+        };
+        let Some(part) = part else { return Ok(None) };
+        parts.push(part);
+    }
+    // Whoever defines kinds, or has problems, is read as a whole each time.
+    state.parts = if parts.iter().all(Part::is_plain) {
+        let known = files.files.iter().zip(&parts);
+        known.map(|(file, part)| (file.path.clone(), (file.blob.clone(), part.clone()))).collect()
+    } else {
+        HashMap::new()
+    };
+    Ok(Some(set::assemble(parts)))
 }
 
 fn is_other(file: &manifest::File) -> bool {

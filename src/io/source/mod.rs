@@ -30,7 +30,11 @@ use tokio::{
     task::{AbortHandle, Id as TaskId, JoinError, JoinSet},
 };
 
-use self::{keep::Subject, pass::Done, secret::Secrets};
+use self::{
+    keep::Subject,
+    pass::{Done, Why},
+    secret::Secrets,
+};
 use super::{
     api::Api,
     clock::Clock,
@@ -217,6 +221,7 @@ pub async fn run(
         fence: Fence::default(),
         states: HashMap::new(),
         hinted: HashSet::new(),
+        heard: HashSet::new(),
         passes: JoinSet::new(),
         under_way: HashMap::new(),
     };
@@ -312,6 +317,8 @@ struct Sources {
     states: HashMap<Place, Box<State>>,
     /// Sources that are to be fetched whatever their interval says.
     hinted: HashSet<Place>,
+    /// Sources of which something was heard.
+    heard: HashSet<Place>,
     passes: JoinSet<Done>,
     under_way: HashMap<TaskId, Key>,
 }
@@ -420,12 +427,12 @@ impl Sources {
         if let Some(version) = list {
             let cache = &seen.cache;
             free.extend(self.fence.saw_list(resource, version, |place| cache.get(resource, place).is_some()));
-            self.all(&seen.cache).iter().for_each(|place| self.queue.add(&key(place)));
+            self.all(&seen.cache).iter().for_each(|place| self.look(place));
         }
         if *resource == git_sources() {
             for change in &changes {
                 match &change.after {
-                    Some(_) => self.queue.add(&key(&change.place)),
+                    Some(_) => self.look(&change.place),
                     None => {
                         self.queue.forget(&key(&change.place));
                         self.fence.forget(&key(&change.place));
@@ -435,7 +442,7 @@ impl Sources {
                     }
                 }
                 // Whoever depends on it may go on.
-                self.all(&seen.cache).iter().for_each(|place| self.queue.add(&key(place)));
+                self.all(&seen.cache).iter().for_each(|place| self.look(place));
             }
         } else {
             let marks: HashMap<_, _> =
@@ -444,13 +451,19 @@ impl Sources {
                 let object = change.after.as_ref().or(change.before.as_ref());
                 let of = object.and_then(|object| object.str_at(&["metadata", "labels", label::SOURCE]));
                 if let Some(place) = of.and_then(|of| marks.get(of)) {
-                    self.queue.add(&key(place));
+                    self.look(place);
                 }
             }
         }
         for key in free {
-            self.queue.add(&key);
+            self.look(&key.place);
         }
+    }
+
+    /// Something was heard of a source, or of what it wrote.
+    fn look(&mut self, place: &Place) {
+        self.heard.insert(place.clone());
+        self.queue.add(&key(place));
     }
 
     /// Every source there is.
@@ -473,9 +486,9 @@ impl Sources {
                 continue;
             };
             let state = self.states.remove(&key.place).unwrap_or_default();
-            let hinted = self.hinted.remove(&key.place);
+            let why = Why { hinted: self.hinted.remove(&key.place), heard: self.heard.remove(&key.place) };
             let (shared, settings, api) = (self.shared.clone(), self.settings.clone(), self.api.clone());
-            let handle = self.passes.spawn(pass::pass(shared, settings, api, subject, state, hinted));
+            let handle = self.passes.spawn(pass::pass(shared, settings, api, subject, state, why));
             self.under_way.insert(handle.id(), key);
         }
     }
@@ -534,7 +547,7 @@ impl Sources {
         self.queue.done(&key, outcome, now);
         // What was written is looked at again, as soon as it is seen.
         if acted && settled {
-            self.queue.add(&key);
+            self.look(&key.place);
         }
     }
 }

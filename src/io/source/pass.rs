@@ -39,7 +39,7 @@ use crate::{
         decide,
         id::{Id, Sorts},
         prune::{self, Stale},
-        set::Set,
+        set::{Part, Set},
         view::{Answer, Commit, Fetched, Memo, Refusal, digest_of},
     },
     value,
@@ -72,6 +72,10 @@ pub struct State {
     pub(super) answers: BTreeMap<Id, Answer>,
     /// What was found out about objects.
     memo: Memo,
+    /// The files that were read, by path, each with its hash; for this generation of the specification.
+    pub(super) parts: HashMap<String, (String, Part)>,
+    /// How everything was when there was nothing to do.
+    rest: Option<Rest>,
     /// Objects as they were decoded.
     pub(super) objects: HashMap<Id, (u64, Arc<Object>)>,
     /// Who is told of commits, for this generation of the specification.
@@ -86,6 +90,43 @@ pub struct State {
     pub(super) shown: Vec<ShownSecret>,
     /// What commits were last told.
     told: HashMap<(Text, Option<Text>), Report>,
+}
+
+/// What must be as it was for there to be nothing to do, as long as nothing is heard of the cluster.
+#[derive(Debug, Clone, PartialEq)]
+struct Rest {
+    generation: i64,
+    request: String,
+    head: Option<git::Fetched>,
+    failed: Option<String>,
+    waits_for: Vec<String>,
+}
+
+impl Rest {
+    fn of(state: &State, subject: &Subject) -> Rest {
+        Rest {
+            generation: subject.generation,
+            request: subject.request.clone(),
+            head: state.head.clone(),
+            failed: state.failed.clone(),
+            waits_for: subject.waits_for.clone(),
+        }
+    }
+}
+
+/// Whether the same would be decided as long as nothing new is heard: everything that matters is watched, and nothing is
+/// waited for.
+fn is_at_rest(state: &State, view: &View, verdict: &Verdict) -> bool {
+    let Fetched::Commit(commit) = &view.fetched else { return false };
+    let mut sets = [&commit.set].into_iter().chain(commit.promoted.as_ref().map(|(_, set)| set));
+    let is_watched = |set: &Set| set.objects.iter().all(|want| want.sort.served && !want.id.is("", "Secret"));
+    verdict.actions.is_empty()
+        && verdict.wake.is_none()
+        && verdict.offer.is_none()
+        && state.refused.is_empty()
+        && view.trouble.is_none()
+        && commit.set.problems.is_empty()
+        && sets.all(is_watched)
 }
 
 impl State {
@@ -118,11 +159,11 @@ pub async fn pass(
     api: Api,
     subject: Subject,
     mut state: Box<State>,
-    hinted: bool,
+    why: Why,
 ) -> Done {
     let mut written = Vec::new();
     let outcome = Pass { shared: &shared, settings: &settings, api: &api, subject: &subject }
-        .go(&mut state, hinted, &mut written)
+        .go(&mut state, why, &mut written)
         .await;
     let outcome = match outcome {
         Ok(wake) => Outcome::Settled(wake),
@@ -139,6 +180,15 @@ pub async fn pass(
     Done { state, written, outcome }
 }
 
+/// Why there is a pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Why {
+    /// Somebody said that the repository has changed.
+    pub(super) hinted: bool,
+    /// Something was heard of the cluster.
+    pub(super) heard: bool,
+}
+
 struct Pass<'p> {
     shared: &'p Shared,
     settings: &'p Settings,
@@ -147,19 +197,21 @@ struct Pass<'p> {
 }
 
 impl Pass<'_> {
-    async fn go(
-        &self,
-        state: &mut State,
-        hinted: bool,
-        written: &mut Vec<Written>,
-    ) -> Result<Option<Timestamp>, Error> {
+    async fn go(&self, state: &mut State, why: Why, written: &mut Vec<Written>) -> Result<Option<Timestamp>, Error> {
         let subject = self.subject;
         let status = self.status(state).await?;
-        let fetched = match &subject.spec {
-            Ok(spec) if !spec.suspend && !subject.is_leaving => {
-                fetch::fetch(state, subject, spec, &status, self.settings, self.shared, hinted).await
-            }
-            Ok(_) | Err(_) => Fetched::Nothing,
+        let spec = subject.spec.as_ref().ok().filter(|spec| !spec.suspend && !subject.is_leaving);
+        if let Some(spec) = spec {
+            fetch::look(state, subject, spec, &status, self.settings, self.shared, why.hinted).await;
+        }
+        let now_at = Rest::of(state, subject);
+        if !why.heard && spec.is_some() && state.rest.as_ref() == Some(&now_at) {
+            return Ok(self.poll(state));
+        }
+        state.rest = None;
+        let fetched = match spec {
+            Some(spec) => fetch::take(state, subject, spec, &status, self.settings, self.shared).await,
+            None => Fetched::Nothing,
         };
         let Some(mut view) = self.view(state, status, fetched).await? else { return Ok(None) };
         let mut verdict = decide(&view);
@@ -194,6 +246,9 @@ impl Pass<'_> {
             state.status = Some(verdict.status.clone());
         }
         self.act(state, &view, &verdict, written).await?;
+        if written.is_empty() && is_at_rest(state, &view, &verdict) {
+            state.rest = Some(now_at);
+        }
         Ok([verdict.wake, self.poll(state)].into_iter().flatten().min())
     }
 
