@@ -104,6 +104,8 @@ impl Pass<'_> {
         let delay = limits::abort_scale_down_delay(rollout);
         self.is_aborted()
             && self.view.stable.is_some()
+            // The stable version wanted again, and no pass has said so yet: it is nobody's to take down.
+            && self.view.stable != self.view.new
             && canary.is_none_or(|canary| canary.traffic_routing.is_some())
             && delay != AbortDelay::Never
             && (delay.is_explicit() || !canary.is_some_and(|canary| canary.dynamic_stable_scale))

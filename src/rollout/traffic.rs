@@ -340,6 +340,10 @@ impl<'v> Pass<'v> {
     pub(super) fn held_by_traffic(&self, size: i32) -> i32 {
         let view = self.view;
         let (Some(new), Some((canary, _))) = (view.new_set(), routing(view)) else { return size };
+        if view.new == view.stable {
+            // Also while status is still about another one.
+            return self.replicas();
+        }
         let weights = self.next.canary.weights.as_ref().map(|weights| &weights.canary);
         let Some(weight) = weights.filter(|canary| new.info.hash == canary.pod_template_hash) else { return size };
         if canary.replica_progress_threshold.is_some() || step::canary_scale(&view.rollout).is_some() {
