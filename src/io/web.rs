@@ -56,6 +56,10 @@ impl Web {
     pub async fn fetch(&self, request: &metric::Request) -> Result<Response, Error> {
         let host = request.url.split('/').nth(2).unwrap_or_default().rsplit('@').next().unwrap_or_default().to_owned();
         let late = Error::Slow { host, allowed: request.timeout };
+        // No time is not a little time.
+        if request.timeout.is_zero() {
+            return Err(late);
+        }
         tokio::time::timeout(request.timeout, self.talk(request)).await.map_err(|_| late)?
     }
 
