@@ -1,6 +1,7 @@
 //! From git to the cluster with 5,000 manifests, as a table: the real daemon and the embedded cluster as processes of their
 //! own, a bare repository on disk, commits that change one image. What the processes used is what the system says of them.
 
+mod compare;
 mod repository;
 #[path = "../table/mod.rs"]
 mod table;
@@ -60,6 +61,7 @@ fn main() {
     rows.extend(memory(id));
     drop(daemon);
     rows.extend(diffs(&kubeconfig, &repository, folder.path()));
+    rows.extend(compare::rows(&repository));
     table::print(&rows);
 }
 

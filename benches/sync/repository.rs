@@ -50,6 +50,11 @@ impl Repository {
         name
     }
 
+    /// Every file, by its path.
+    pub fn texts(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.files.iter().map(|(path, (_, text))| (path, text))
+    }
+
     /// Every file, in a folder.
     pub fn write(&self, folder: &Path) {
         for (path, (_, text)) in &self.files {
