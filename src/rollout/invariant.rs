@@ -274,11 +274,8 @@ fn steps(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
         && old.current_step_hash == next.current_step_hash
         && !next.abort
         && !old.abort;
-    let steps = view.rollout.spec.strategy.canary.as_ref().map_or(0, |canary| canary.steps.len());
     if let (true, Some(from), Some(to)) = (same_attempt, old.current_step_index, next.current_step_index)
         && to < from
-        // Beyond the steps nobody can stand.
-        && usize::try_from(from).is_ok_and(|from| from <= steps)
     {
         broken.push(Broken::StepBack { from, to });
     }

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long counts of pods may wait for something else to be said.
-const COUNTED_EVERY: SignedDuration = SignedDuration::from_secs(1);
+const COUNTED_EVERY: SignedDuration = SignedDuration::from_millis(250);
 
 /// Whether two statuses tell the same story with other counts of pods: the same phase, the same conditions.
 fn is_counting(old: &RolloutStatus, next: &RolloutStatus) -> bool {

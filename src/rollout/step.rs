@@ -28,9 +28,8 @@ pub fn position(rollout: &Rollout) -> Option<Position<'_>> {
     if steps.is_empty() {
         return None;
     }
-    // Nobody but a person writes an index that is none; the nearest one is meant.
-    let last = i32::try_from(steps.len()).unwrap_or(i32::MAX);
-    let index = rollout.status.current_step_index.unwrap_or_default().min(last);
+    let index = rollout.status.current_step_index.unwrap_or_default();
+    // Nobody but a person writes a negative index; the first step is the nearest.
     let place = usize::try_from(index).unwrap_or_default();
     let step = steps.get(place);
     Some(Position { index, step, so_far: &steps[..steps.len().min(place.saturating_add(1))] })
