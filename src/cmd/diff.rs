@@ -130,7 +130,7 @@ async fn compare(arguments: &Arguments) -> anyhow::Result<Comparison> {
         None => None,
     };
     let mut sorts = Sorts::new();
-    kinds::learn(&cluster.api, &set::kinds(&files), &mut sorts).await.map_err(unanswered)?;
+    kinds::learn(&cluster.api, &set::kinds(&files), &mut sorts, &Sorts::new()).await.map_err(unanswered)?;
     let everything = || {
         let allowance = Allowance { kinds: vec!["*".to_owned()], namespaces: vec!["*".to_owned()] };
         Scope { namespace: cluster.namespace.as_str().into(), allowance }
@@ -198,7 +198,7 @@ impl Source {
             }
             let api_version = api_version(&id.group, &entry.version);
             let name = (Text::from(api_version), id.kind.clone());
-            kinds::learn(api, std::slice::from_ref(&name), sorts).await.map_err(unanswered)?;
+            kinds::learn(api, std::slice::from_ref(&name), sorts, &Sorts::new()).await.map_err(unanswered)?;
             let Some(sort) = sorts.get(&name).cloned().flatten() else { continue };
             let place = Place { namespace: id.namespace.clone(), name: id.name.clone() };
             if let Some(object) = get(api, &Resource::new(&sort.group, &sort.version, &sort.plural), &place).await? {

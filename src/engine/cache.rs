@@ -71,6 +71,12 @@ impl Cache {
         Cache { kinds: HashMap::new(), owners: Owners::Kept }
     }
 
+    /// Somebody has made sense of an object's `managedFields`: they are not kept twice.
+    pub fn drop_owners(&mut self, resource: &Resource, place: &Place) {
+        let object = self.kinds.get_mut(resource).and_then(|kind| kind.objects.get_mut(place));
+        object.into_iter().for_each(|object| drop(object.remove_at(&["metadata", "managedFields"])));
+    }
+
     /// Takes in what a watch delivered. Answers what is not as it was; what is older than what is known is left out.
     pub fn take(&mut self, resource: &Resource, news: News) -> Vec<Change> {
         let news = if self.owners == Owners::Kept { news } else { without_owners(news) };

@@ -14,14 +14,15 @@ use crate::{
     },
 };
 
-/// Learns the kinds of these names that are not known yet. What is not served is not remembered: it may come.
-pub async fn learn(api: &Api, names: &[(Text, Text)], known: &mut Sorts) -> Result<(), Error> {
+/// Learns the kinds of these names that are not known yet. What is not served is not remembered: it may come. What was
+/// known and is still defined by the same is not made sense of again.
+pub async fn learn(api: &Api, names: &[(Text, Text)], known: &mut Sorts, former: &Sorts) -> Result<(), Error> {
     let missing: Vec<(Text, Text)> = names.iter().filter(|name| !known.contains_key(*name)).cloned().collect();
     let built_in = set::built_in(&missing);
     for name in missing {
         let sort = match built_in.get(&name) {
             Some(sort) => sort.clone(),
-            None => ask(api, &name).await?,
+            None => ask(api, &name, former.get(&name).cloned().flatten()).await?,
         };
         if sort.is_some() {
             known.insert(name, sort);
@@ -30,14 +31,20 @@ pub async fn learn(api: &Api, names: &[(Text, Text)], known: &mut Sorts) -> Resu
     Ok(())
 }
 
-/// Forgets everything that was asked for: definitions change.
-pub fn forget(known: &mut Sorts) {
-    known.retain(|_, sort| {
-        sort.as_ref().is_some_and(|sort| sort.kind.as_ref().is_some_and(|kind| kind.custom().is_none()))
-    });
+/// Forgets everything that was asked for: definitions change. Answers with it.
+pub fn forget(known: &mut Sorts) -> Sorts {
+    let is_built_in = |sort: &Arc<Sort>| sort.kind.as_ref().is_some_and(|kind| kind.custom().is_none());
+    let (kept, forgotten) =
+        std::mem::take(known).into_iter().partition(|(_, sort)| sort.as_ref().is_some_and(is_built_in));
+    *known = kept;
+    forgotten
 }
 
-async fn ask(api: &Api, (api_version, kind): &(Text, Text)) -> Result<Option<Arc<Sort>>, Error> {
+async fn ask(
+    api: &Api,
+    (api_version, kind): &(Text, Text),
+    former: Option<Arc<Sort>>,
+) -> Result<Option<Arc<Sort>>, Error> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let plain =
         |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-');
@@ -59,6 +66,11 @@ async fn ask(api: &Api, (api_version, kind): &(Text, Text)) -> Result<Option<Arc
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}");
     // Whoever may not read definitions still has the server's dry run.
     let definition = api.get(&path).await.ok();
+    let defined = definition.as_ref().and_then(|definition| definition.at(&["metadata", "resourceVersion"]));
+    let defined = defined.and_then(Value::as_text).cloned().unwrap_or_default();
+    if let Some(former) = former.filter(|former| former.served && former.defined == defined && !defined.is_empty()) {
+        return Ok(Some(former));
+    }
     let schema =
         definition.and_then(|definition| crd::kinds(&definition).into_iter().find(|kind| kind.version == version));
     Ok(Some(Arc::new(Sort {
@@ -68,5 +80,6 @@ async fn ask(api: &Api, (api_version, kind): &(Text, Text)) -> Result<Option<Arc
         namespaced,
         served: true,
         kind: schema.map(Arc::new),
+        defined,
     })))
 }

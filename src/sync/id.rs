@@ -69,6 +69,8 @@ pub struct Sort {
     pub served: bool,
     /// Its schema, if that is known: what it does not settle, the server is asked.
     pub kind: Option<Arc<Kind>>,
+    /// The version of the definition that the schema was read from; empty if there is none.
+    pub defined: Text,
 }
 
 impl Sort {
@@ -81,6 +83,7 @@ impl Sort {
             namespaced: kind.namespaced,
             served: true,
             kind: Some(kind.clone()),
+            defined: Text::new(),
         }
     }
 }

@@ -218,14 +218,14 @@ impl Store {
         self.files_but(commit, path, exclude, limits, &HashMap::new())
     }
 
-    /// The same without the bytes of files that are known, by path and hash.
+    /// The same without the bytes of files that are known: their hashes and sizes, by path.
     pub fn files_but(
         &self,
         commit: &str,
         path: &str,
         exclude: &[String],
         limits: &ReadLimits,
-        known: &HashMap<String, String>,
+        known: &HashMap<String, (String, usize)>,
     ) -> Result<Files, Error> {
         let repository = self.repository();
         let root = self.commit(&repository, commit)?.tree().map_err(|error| self.failed(&error))?;

@@ -26,14 +26,15 @@ pub struct File {
     pub path: String,
     /// What it holds; nothing if that was known.
     pub bytes: Option<Vec<u8>>,
+    /// How many bytes that is.
+    pub size: usize,
     /// The hash of what it holds: equal hashes, equal bytes.
     pub blob: String,
 }
 
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = self.bytes.as_ref().map_or(0, Vec::len);
-        write!(f, "{} ({size} bytes, {})", self.path, self.blob)
+        write!(f, "{} ({} bytes, {})", self.path, self.size, self.blob)
     }
 }
 
@@ -86,7 +87,7 @@ pub fn read(
     path: &str,
     exclude: &[String],
     limits: &ReadLimits,
-    known: &HashMap<String, String>,
+    known: &HashMap<String, (String, usize)>,
 ) -> Result<Option<Files>, Error> {
     let odb = repository.odb().map_err(|error| broken(path, &error))?;
     let mut reading =
@@ -116,8 +117,8 @@ struct Reading<'a> {
     odb: Odb<'a>,
     exclude: &'a [String],
     limits: &'a ReadLimits,
-    /// The hashes of files whose content is known, by path.
-    known: &'a HashMap<String, String>,
+    /// The hashes and sizes of files whose content is known, by path.
+    known: &'a HashMap<String, (String, usize)>,
     /// The folder that patterns are relative to.
     top: &'a str,
     entries: usize,
@@ -180,8 +181,13 @@ impl Reading<'_> {
         if self.found.files.len() >= self.limits.files {
             return Err(limit("the number of manifests", format!("{}", self.limits.files)));
         }
+        let hash = id.to_string();
+        let known = self.known.get(&path).filter(|(known, _)| *known == hash);
         // The size is known before the bytes are unpacked.
-        let (size, _) = self.odb.read_header(id).map_err(|error| broken(&path, &error))?;
+        let size = match known {
+            Some((_, size)) => *size,
+            None => self.odb.read_header(id).map_err(|error| broken(&path, &error))?.0,
+        };
         if size > self.limits.file_bytes {
             self.refuse(path, Refusal::Size(self.limits.file_bytes));
             return Ok(());
@@ -190,13 +196,11 @@ impl Reading<'_> {
         if self.bytes > self.limits.bytes {
             return Err(limit("the size of all manifests", format!("{} MiB", self.limits.bytes >> 20)));
         }
-        let hash = id.to_string();
-        let bytes = if self.known.get(&path) == Some(&hash) {
-            None
-        } else {
-            Some(self.repository.find_blob(id).map_err(|error| broken(&path, &error))?.content().to_vec())
+        let bytes = match known {
+            Some(_) => None,
+            None => Some(self.repository.find_blob(id).map_err(|error| broken(&path, &error))?.content().to_vec()),
         };
-        self.found.files.push(File { path, bytes, blob: hash });
+        self.found.files.push(File { path, bytes, size, blob: hash });
         Ok(())
     }
 

@@ -236,7 +236,8 @@ async fn follow(
     let is_same = state.generation == subject.generation
         && state.followed.as_ref().is_some_and(|followed| followed.revision.commit == commit);
     if !is_same || state.followed.as_ref().is_some_and(|followed| !followed.set.problems.is_empty()) {
-        kinds::forget(&mut state.sorts);
+        let former = kinds::forget(&mut state.sorts);
+        state.former.extend(former);
         let (revision, set) = load(state, subject, spec, shared, &commit, head, now).await?;
         state.generation = subject.generation;
         state.followed = Some(Box::new(view::Commit {
@@ -312,7 +313,7 @@ async fn load(
     if state.generation != subject.generation {
         state.parts.clear();
     }
-    let known = state.parts.iter().map(|(path, (blob, _))| (path.clone(), blob.clone())).collect();
+    let known = state.parts.iter().map(|(path, (of, _))| (path.clone(), of.clone())).collect();
     let (about, files) = read(&store, spec, commit, known).await?;
     let revision = GitRevision {
         commit: commit.to_owned(),
@@ -359,7 +360,7 @@ async fn read(
     store: &Store,
     spec: &GitSource,
     commit: &str,
-    known: HashMap<String, String>,
+    known: HashMap<String, (String, usize)>,
 ) -> Result<(git::About, Result<git::Files, git::Error>), String> {
     let (hash, path, exclude) = (commit.to_owned(), spec.path.clone(), spec.exclude.clone());
     let store = store.clone();
@@ -397,7 +398,7 @@ async fn parse(
     kinds.extend(kept.flat_map(|(_, part)| part.kinds()));
     kinds.sort();
     kinds.dedup();
-    kinds::learn(&shared.api, &kinds, &mut state.sorts).await.map_err(|error| error.to_string())?;
+    kinds::learn(&shared.api, &kinds, &mut state.sorts, &state.former).await.map_err(|error| error.to_string())?;
     let mut new = set::parts(&parsed, &scope(&subject.place, spec), &state.sorts).into_iter();
     let mut parts = Vec::with_capacity(files.files.len());
     for file in &files.files {
@@ -411,7 +412,7 @@ async fn parse(
     // Whoever defines kinds, or has problems, is read as a whole each time.
     state.parts = if parts.iter().all(Part::is_plain) {
         let known = files.files.iter().zip(&parts);
-        known.map(|(file, part)| (file.path.clone(), (file.blob.clone(), part.clone()))).collect()
+        known.map(|(file, part)| (file.path.clone(), ((file.blob.clone(), file.size), part.clone()))).collect()
     } else {
         HashMap::new()
     };

@@ -27,6 +27,9 @@ use crate::{
     sync::{id::Id, set::Set, view},
 };
 
+/// Where an object says who owns what.
+const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
+
 /// How many objects are read at once.
 const AT_ONCE: usize = 32;
 
@@ -81,7 +84,7 @@ pub async fn observe(
     let left: Vec<_> = left.filter(|(id, _)| !wanted.contains_key(id)).collect();
     // What git no longer names is still to be found, whoever forgot its kind meanwhile.
     let kinds: BTreeSet<(Text, Text)> = left.iter().map(|(id, entry)| named(id, &entry.version)).collect();
-    kinds::learn(api, &kinds.into_iter().collect::<Vec<_>>(), &mut state.sorts).await?;
+    kinds::learn(api, &kinds.into_iter().collect::<Vec<_>>(), &mut state.sorts, &state.former).await?;
     for (id, entry) in left {
         if let Some(resource) = resource_of(state, sets, &id, &entry.version) {
             wanted.insert(id, resource);
@@ -97,12 +100,18 @@ pub async fn observe(
     }
     let (mut live, mut unknown) = (BTreeMap::new(), Vec::new());
     {
-        let seen = shared.seen();
+        let mut seen = shared.seen();
         for (id, resource) in &wanted {
             let place = Place { namespace: id.namespace.clone(), name: id.name.clone() };
-            match seen.cache.get(resource, &place).filter(|_| is_followed(shared, resource, id)) {
+            // Without its owners it is read anew, by who does not know them.
+            let is_usable = |object: &&Value| {
+                let has_owners = object.at(&MANAGED_FIELDS).is_some();
+                is_followed(shared, resource, id) && (has_owners || state.knows(id, object))
+            };
+            match seen.cache.get(resource, &place).filter(is_usable).cloned() {
                 Some(object) => {
-                    live.insert(id.clone(), state.object(id, resource, object));
+                    live.insert(id.clone(), state.object(id, resource, &object));
+                    seen.cache.drop_owners(resource, &place);
                 }
                 None => unknown.push((id.clone(), ObjectKey { resource: resource.clone(), place })),
             }
@@ -124,12 +133,19 @@ pub async fn observe(
 }
 
 impl State {
+    /// Whether this very version of an object was decoded before.
+    fn knows(&self, id: &Id, value: &Value) -> bool {
+        self.objects.get(id).is_some_and(|(known, object)| {
+            *known == version_of(value)
+                && object.value.str_at(&["metadata", "uid"]) == value.str_at(&["metadata", "uid"])
+        })
+    }
+
     /// An object with its owners apart; decoded once for each version.
     pub(super) fn object(&mut self, id: &Id, resource: &Resource, value: &Value) -> Arc<Object> {
         let version = version_of(value);
-        if let Some((known, object)) = self.objects.get(id)
-            && *known == version
-            && object.value.str_at(&["metadata", "uid"]) == value.str_at(&["metadata", "uid"])
+        if self.knows(id, value)
+            && let Some((_, object)) = self.objects.get(id)
         {
             return object.clone();
         }
@@ -140,7 +156,7 @@ impl State {
             value.set_at(&["apiVersion"], format!("{root}{}", resource.version));
             value.set_at(&["kind"], &id.kind);
         }
-        let owners = value.remove_at(&["metadata", "managedFields"]).unwrap_or_default();
+        let owners = value.remove_at(&MANAGED_FIELDS).unwrap_or_default();
         let object = Arc::new(Object { value, managers: Arc::new(Managers::parse(&owners).unwrap_or_default()) });
         self.objects.insert(id.clone(), (version, object.clone()));
         object

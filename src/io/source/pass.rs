@@ -64,6 +64,8 @@ pub struct State {
     pub(super) promoted: Option<(GitRevision, Set)>,
     /// The kinds that are known.
     pub(super) sorts: Sorts,
+    /// Those that were, in case they still are what they were.
+    pub(super) former: Sorts,
     /// The status of a source without an object.
     pub(super) status: Option<GitSourceStatus>,
     /// What the server refused, and when.
@@ -72,8 +74,8 @@ pub struct State {
     pub(super) answers: BTreeMap<Id, Answer>,
     /// What was found out about objects.
     memo: Memo,
-    /// The files that were read, by path, each with its hash; for this generation of the specification.
-    pub(super) parts: HashMap<String, (String, Part)>,
+    /// The files that were read, by path, each with its hash and size; for this generation of the specification.
+    pub(super) parts: HashMap<String, ((String, usize), Part)>,
     /// How everything was when there was nothing to do.
     rest: Option<Rest>,
     /// Objects as they were decoded.
@@ -471,7 +473,8 @@ impl Pass<'_> {
                 written.push(Written::Version(key, version));
                 if write.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
                     // Its kind may be served now: the commit is read again.
-                    super::super::kinds::forget(&mut state.sorts);
+                    let former = super::super::kinds::forget(&mut state.sorts);
+                    state.former.extend(former);
                     state.followed = None;
                 }
                 Ok(())
