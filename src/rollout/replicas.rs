@@ -4,7 +4,7 @@
 //! be too many; with one, sizes follow weights. Never decides when: it is asked in every pass and says what is right now.
 
 use crate::{
-    api::{ReplicaProgressThreshold, Rollout, TrafficWeights},
+    api::{ReplicaProgressThreshold, Rollout, TrafficWeights, WeightDestination},
     model::{codec, limits, replica_set::ReplicaSet},
 };
 
@@ -42,6 +42,11 @@ pub fn next(rollout: &Rollout, sets: &Sets<'_>, weights: Option<&TrafficWeights>
     match (sets.new, sets.stable) {
         (Some(new), Some(stable)) if !is_routed(rollout) && is_there(rollout, sets) => {
             Sizes { new: new.desired, stable: stable.desired }
+        }
+        // Nothing was ever routed: everything goes to the stable version.
+        (_, Some(_)) if is_routed(rollout) && weights.is_none() => {
+            let all = WeightDestination { weight: limits::max_weight(rollout), ..WeightDestination::default() };
+            canary(rollout, sets, Some(&TrafficWeights { stable: all, ..TrafficWeights::default() }))
         }
         _ => canary(rollout, sets, weights),
     }

@@ -331,7 +331,9 @@ pub fn scaled(rollout: &Value, old: &Value, new: &Value, now: Timestamp) -> Vec<
         && !text(rollout, "stableRS").is_empty()
         && hash != text(rollout, "stableRS")
         && strategy.is_none_or(|strategy| strategy.int_at(&["abortScaleDownDelaySeconds"]) != Some(0));
-    if is_aborted && size(new) > size(old) {
+    // A canary whose traffic cannot go back yet grows with its Rollout.
+    let shares = rollout.at(&["spec", "strategy", "canary", "dynamicStableScale"]) == Some(&Value::Bool(true));
+    if is_aborted && !shares && size(new) > size(old) {
         broken.push(format!("S30: {name} grew from {} to {} after an abort", size(old), size(new)));
     }
     let deadline = new.str_at(&["metadata", "annotations", annotation::SCALE_DOWN_DEADLINE]);
