@@ -73,8 +73,12 @@ impl Cache {
 
     /// Somebody has made sense of an object's `managedFields`: they are not kept twice.
     pub fn drop_owners(&mut self, resource: &Resource, place: &Place) {
+        let path = ["metadata", "managedFields"];
         let object = self.kinds.get_mut(resource).and_then(|kind| kind.objects.get_mut(place));
-        object.into_iter().for_each(|object| drop(object.remove_at(&["metadata", "managedFields"])));
+        // Taking out what is not there would copy what is shared.
+        if let Some(object) = object.filter(|object| object.at(&path).is_some()) {
+            object.remove_at(&path);
+        }
     }
 
     /// Takes in what a watch delivered. Answers what is not as it was; what is older than what is known is left out.

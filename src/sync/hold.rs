@@ -35,6 +35,11 @@ pub fn held<'d>(view: &View, objects: impl Iterator<Item = (&'d Desired, Text)>)
     let rollouts = objects.filter(|(desired, _)| desired.id.is(constants::GROUP, constants::kind::ROLLOUT));
     let hold = |(desired, blamed): (&Desired, Text)| {
         let live = view.live.get(&desired.id).map(|live| &live.value);
+        // Most are neither: what follows is dear.
+        let was_held = view.status.held.iter().any(|held| is_about(held, &desired.id));
+        if !was_held && !live.is_some_and(may_be_aborted) {
+            return None;
+        }
         let wanted = template_hash(&as_live(desired), live)?;
         let old =
             view.status.held.iter().find(|held| is_about(held, &desired.id) && held.template_hash == wanted.as_str());
@@ -50,6 +55,11 @@ pub fn held<'d>(view: &View, objects: impl Iterator<Item = (&'d Desired, Text)>)
         old.filter(|_| !again && !retried).cloned()
     };
     rollouts.filter_map(hold).collect()
+}
+
+/// Whether a Rollout's status says anything about an abort.
+fn may_be_aborted(rollout: &Value) -> bool {
+    ["abort", "abortedAt"].iter().any(|key| rollout.at(&["status", key]).is_some())
 }
 
 fn new(view: &View, id: &Id, commit: &str, hash: &str, why: String) -> HeldObject {

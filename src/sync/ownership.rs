@@ -62,7 +62,14 @@ impl Claims {
     }
 
     fn rollout(&mut self, id: &Id, object: &Value) {
-        let mut rollout: Rollout = api::read(object).object;
+        // Only what it names matters; its pods and how it is doing are most of it.
+        let mut bare = object.clone();
+        for path in [&["status"][..], &["spec", "template"]] {
+            if bare.at(path).is_some() {
+                bare.remove_at(path);
+            }
+        }
+        let mut rollout: Rollout = api::read(&bare).object;
         rollout.metadata.namespace = id.namespace.to_string();
         for (_, name) in services::named(&rollout) {
             self.services.insert(Id::new("", "Service", &id.namespace, name));

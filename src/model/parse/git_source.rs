@@ -262,7 +262,7 @@ mod tests {
             assert_eq!(found, [expected]);
             assert_eq!(parsed.exact, None);
         }
-        check("url", "git@host:repo".into(), "spec.url: \"git@host:repo\" is neither https:// nor ssh://");
+        check("url", "git@host:repo".into(), "spec.url: \"***@host:repo\" is neither https:// nor ssh://");
         check("url", "https://u:p@host/x".into(), "spec.url: a URL is no place for credentials");
         check("url", "https://host".into(), "spec.url: \"https://host\" names no repository");
         check("path", "../x".into(), "spec.path: \"../x\" leads out of the repository");
