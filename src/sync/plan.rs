@@ -61,6 +61,8 @@ impl Plan {
     /// Goes through the objects in their order; a wave begins when the ones before are done.
     pub fn objects(&mut self, view: &View, spec: &GitSource, pairs: &[Pair<'_>], held: &[HeldObject]) {
         let mut wave = pairs.first().map(|pair| pair.desired.policy.wave);
+        // Nobody waits for the last one.
+        let last = pairs.last().map(|pair| pair.desired.policy.wave);
         let mut open: Option<(Id, String)> = None;
         for (index, pair) in pairs.iter().enumerate() {
             if wave != Some(pair.desired.policy.wave) {
@@ -79,7 +81,7 @@ impl Plan {
             if untouched {
                 self.settled.insert(pair.desired.id.clone());
             }
-            if open.is_none() {
+            if open.is_none() && wave != last {
                 open = match pair.live.map(|live| Doing::of(&live.value)) {
                     _ if !untouched => Some((pair.desired.id.clone(), "is not applied yet".to_owned())),
                     Some(doing) if doing.standing != Standing::Current => Some((pair.desired.id.clone(), doing.words)),

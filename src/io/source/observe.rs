@@ -186,6 +186,9 @@ pub async fn ask(
     commit: &crate::api::GitRevision,
 ) -> Result<bool, Error> {
     use crate::sync::compare::{Conflict, Difference};
+    if set.objects.iter().all(|desired| desired.sort.kind.is_some()) {
+        return Ok(false);
+    }
     let mut asked = false;
     for pair in view.pairs(set, commit) {
         let (Some(live), Some(Difference::Unknown)) = (pair.live, &pair.difference) else { continue };
