@@ -16,7 +16,10 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use super::{access::Connection, remedied};
+use super::{
+    access::{Connection, unanswered},
+    remedied,
+};
 use crate::{
     engine::{
         key::Place,
@@ -266,9 +269,10 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     let is_inside = arguments.connection.kubeconfig.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let candidate = arguments.election.candidate(is_inside)?;
     let own = arguments.election.leader_election_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let client = Client::try_from(config).context("cannot talk to the cluster")?;
-    let version = client.apiserver_version().await.with_context(|| format!("no answer from {address}"))?;
-    tracing::info!(server = %address, version = version.git_version, "the engine is at work");
+    let api = Api::new(Client::try_from(config).context("cannot talk to the cluster")?);
+    let version = api.get("/version").await.map_err(unanswered)?;
+    let version = version.str_at(&["gitVersion"]).unwrap_or_default();
+    tracing::info!(server = %address, version, "the engine is at work");
     let settings = Settings {
         namespace: arguments.namespace,
         instance: arguments.instance_id,
@@ -282,7 +286,6 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         given: arguments.source.given(settings.namespace.as_deref())?.into_iter().collect(),
         ..source::Settings::default()
     };
-    let api = Api::new(client);
     let (hints, hinted) = tokio::sync::mpsc::channel(256);
     let sources = source::Settings {
         cache: arguments.source.cache.clone().unwrap_or_else(cache),

@@ -198,8 +198,7 @@ impl Local {
             if let Some(key) = self.state.next(now, |_| {}) {
                 match key.machine {
                     Machine::Service => self.release(&key),
-                    Machine::Rollout => self.pass(&key),
-                    Machine::Analysis => self.analyse(&key),
+                    Machine::Rollout | Machine::Analysis => self.pass(&key),
                     Machine::Experiment | Machine::Sync => {
                         self.state.queue.done(&key, queue::Outcome::Settled(None), now);
                     }
@@ -307,25 +306,15 @@ impl Local {
         }
     }
 
-    /// One pass: see, decide, act, record, announce.
+    /// One pass over a Rollout or an AnalysisRun: see, decide, act, record, announce.
     fn pass(&mut self, key: &Key) {
         let now = self.store.now();
         let mut written = Vec::new();
-        let outcome = match self.decide(key, &mut written) {
-            Ok(wake) => queue::Outcome::Settled(wake),
-            Err(Stop::Failed(after)) => queue::Outcome::Failed(after),
-            Err(Stop::Impossible(_)) => queue::Outcome::Failed(None),
-            Err(Stop::Died) => return,
+        let ended = match key.machine {
+            Machine::Analysis => self.measure(key, &mut written),
+            Machine::Rollout | Machine::Service | Machine::Experiment | Machine::Sync => self.decide(key, &mut written),
         };
-        self.checker.acknowledged(&written);
-        self.state.finish(key, written, outcome, now, |resource| watched().contains(resource));
-    }
-
-    /// One pass over an AnalysisRun.
-    fn analyse(&mut self, key: &Key) {
-        let now = self.store.now();
-        let mut written = Vec::new();
-        let outcome = match self.measure(key, &mut written) {
+        let outcome = match ended {
             Ok(wake) => queue::Outcome::Settled(wake),
             Err(Stop::Failed(after)) => queue::Outcome::Failed(after),
             Err(Stop::Impossible(_)) => queue::Outcome::Failed(None),
