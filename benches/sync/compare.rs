@@ -1,6 +1,11 @@
 //! What a daemon that knows everything has to compute: all objects against what is live, and one of them after a commit.
 
-use std::{collections::BTreeMap, hint::black_box, sync::Arc, time::Instant};
+use std::{
+    collections::{BTreeMap, HashMap},
+    hint::black_box,
+    sync::Arc,
+    time::Instant,
+};
 
 use jiff::Timestamp;
 use tidegate::{
@@ -54,7 +59,7 @@ fn view() -> View {
         status: GitSourceStatus::default(),
         request: String::new(),
         fetched: Fetched::Nothing,
-        live: BTreeMap::new(),
+        live: HashMap::new(),
         sets: Vec::new(),
         waits_for: Vec::new(),
         refused: BTreeMap::new(),
@@ -66,7 +71,7 @@ fn view() -> View {
 }
 
 /// Applies every object of a set, as the daemon would.
-fn live(view: &View, set: &Set, commit: &GitRevision) -> BTreeMap<Id, Arc<Object>> {
+fn live(view: &View, set: &Set, commit: &GitRevision) -> HashMap<Id, Arc<Object>> {
     let mut store = Store::new(Config::new(Timestamp::UNIX_EPOCH, 1));
     install::definitions(&mut store).expect("our own definitions");
     let mut apply = |id: &Id, sort: &Sort, patch: &Value| {

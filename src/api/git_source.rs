@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{IntOrString, ObjectMeta, Time, crd, is_zero};
+use crate::kubernetes::value::Text;
 
 /// Keeps the objects of a folder of a git repository in the cluster, and tells each commit how it went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -286,23 +287,26 @@ pub struct GitRevision {
 #[serde(default, rename_all = "camelCase")]
 pub struct InventoryEntry {
     /// Its group.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub group: String,
+    #[serde(skip_serializing_if = "Text::is_empty")]
+    #[schemars(with = "String")]
+    pub group: Text,
     /// Its version.
-    #[schemars(extend("x-required" = true))]
-    pub version: String,
+    #[schemars(with = "String", extend("x-required" = true))]
+    pub version: Text,
     /// Its kind.
-    #[schemars(extend("x-required" = true))]
-    pub kind: String,
+    #[schemars(with = "String", extend("x-required" = true))]
+    pub kind: Text,
     /// Its namespace.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub namespace: String,
+    #[serde(skip_serializing_if = "Text::is_empty")]
+    #[schemars(with = "String")]
+    pub namespace: Text,
     /// Its name.
-    #[schemars(extend("x-required" = true))]
-    pub name: String,
+    #[schemars(with = "String", extend("x-required" = true))]
+    pub name: Text,
     /// Its identity, so that a namesake is never pruned.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub uid: String,
+    #[serde(skip_serializing_if = "Text::is_empty")]
+    #[schemars(with = "String")]
+    pub uid: Text,
 }
 
 /// An object that is not applied.

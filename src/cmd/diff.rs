@@ -1,6 +1,11 @@
 //! `tidegate diff`: what applying manifests would change in a cluster.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, anyhow};
@@ -188,7 +193,7 @@ impl Source {
         &self,
         api: &Api,
         set: &Set,
-        mut live: BTreeMap<Id, Arc<Object>>,
+        mut live: HashMap<Id, Arc<Object>>,
         sorts: &mut Sorts,
     ) -> anyhow::Result<View> {
         for entry in &self.status.inventory {

@@ -3,6 +3,8 @@
 //! One function per situation, each from top to bottom. What a pass writes is seen by the next one: a commit counts as
 //! applied only when nothing is left to write, and as rolled out only when everything it wants is seen to be so.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::{
@@ -107,7 +109,7 @@ pub enum Situation<'v> {
     /// Another source comes first.
     DependsOn(&'v str, &'v Commit),
     /// The commit's version was given up, and the last promoted set is put back.
-    Restoring(&'v GitSource, &'v Commit, &'v (GitRevision, Set)),
+    Restoring(&'v GitSource, &'v Commit, &'v (GitRevision, Arc<Set>)),
     /// The same, but that set cannot be read.
     Lost(&'v Commit, &'v str),
     /// The commit is carried out.
@@ -327,7 +329,7 @@ fn held(view: &View, commit: &Commit) -> Vec<HeldObject> {
 }
 
 /// The last promoted set is put back, and the commit that was given up is told so.
-fn restore(view: &View, spec: &GitSource, commit: &Commit, (revision, set): &(GitRevision, Set)) -> Verdict {
+fn restore(view: &View, spec: &GitSource, commit: &Commit, (revision, set): &(GitRevision, Arc<Set>)) -> Verdict {
     let mut verdict = Verdict::default();
     take_up(view, commit, &mut verdict);
     verdict.status.held = held(view, commit);

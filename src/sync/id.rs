@@ -38,7 +38,8 @@ impl Id {
 
     /// The object that an entry of an inventory names.
     pub fn of_entry(entry: &InventoryEntry) -> Id {
-        Id::new(&entry.group, &entry.kind, &entry.namespace, &entry.name)
+        let InventoryEntry { group, kind, namespace, name, .. } = entry.clone();
+        Id { group, kind, namespace, name }
     }
 
     /// Whether it is of this kind.

@@ -5,7 +5,7 @@
 //! counts: it is what is applied, so that an apply never moves it and never gives up a field that would then be removed.
 //! On creation git's word counts. Never looks at anything but names and shapes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::id::Id;
 use crate::{
@@ -35,20 +35,80 @@ pub struct Claims {
     routes: BTreeSet<Text>,
 }
 
+/// Who claims what, object by object: what one says is not read again as long as it is the same.
+#[derive(Debug, Default)]
+pub struct Claimants {
+    wanted: HashMap<Id, (Value, Claims)>,
+    live: HashMap<Id, (Value, Claims)>,
+}
+
+impl Claimants {
+    /// Who owns what: objects that git wants and objects that are there count alike.
+    pub fn of<'o>(
+        &mut self,
+        wanted: impl Iterator<Item = (&'o Id, &'o Value)>,
+        live: impl Iterator<Item = (&'o Id, &'o Value)>,
+    ) -> Claims {
+        let mut claims = Claims::default();
+        renew(&mut self.wanted, wanted, &mut claims);
+        renew(&mut self.live, live, &mut claims);
+        claims
+    }
+}
+
+fn renew<'o>(
+    known: &mut HashMap<Id, (Value, Claims)>,
+    objects: impl Iterator<Item = (&'o Id, &'o Value)>,
+    all: &mut Claims,
+) {
+    let mut now = HashMap::new();
+    for (id, object) in objects.filter(|(id, _)| claims(id)) {
+        let (key, claimed) = match known.remove_entry(id).filter(|(_, (of, _))| of.is(object)) {
+            Some((key, (_, claimed))) => (key, claimed),
+            None => {
+                let mut claimed = Claims::default();
+                claimed.claim(id, object);
+                (id.clone(), claimed)
+            }
+        };
+        all.add(&claimed);
+        now.insert(key, (object.clone(), claimed));
+    }
+    *known = now;
+}
+
+/// Whether objects of this kind own fields of others.
+fn claims(id: &Id) -> bool {
+    matches!(
+        (id.group.as_str(), id.kind.as_str()),
+        ("autoscaling", "HorizontalPodAutoscaler")
+            | ("keda.sh", "ScaledObject")
+            | (constants::GROUP, constants::kind::ROLLOUT)
+    )
+}
+
 impl Claims {
-    /// Reads who owns what: objects that git wants and objects that are there count alike.
+    /// What objects claim.
     pub fn of<'o>(objects: impl Iterator<Item = &'o Value>) -> Claims {
         let mut claims = Claims::default();
-        for object in objects {
-            let id = Id::of(object);
-            match (id.group.as_str(), id.kind.as_str()) {
-                ("autoscaling", "HorizontalPodAutoscaler") => claims.scaler(&id, object, ""),
-                ("keda.sh", "ScaledObject") => claims.scaler(&id, object, "Deployment"),
-                (constants::GROUP, constants::kind::ROLLOUT) => claims.rollout(&id, object),
-                _ => {}
-            }
-        }
+        objects.for_each(|object| claims.claim(&Id::of(object), object));
         claims
+    }
+
+    fn claim(&mut self, id: &Id, object: &Value) {
+        match (id.group.as_str(), id.kind.as_str()) {
+            ("autoscaling", "HorizontalPodAutoscaler") => self.scaler(id, object, ""),
+            ("keda.sh", "ScaledObject") => self.scaler(id, object, "Deployment"),
+            (constants::GROUP, constants::kind::ROLLOUT) => self.rollout(id, object),
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, other: &Claims) {
+        self.scaled.extend(other.scaled.iter().cloned());
+        self.services.extend(other.services.iter().cloned());
+        self.routers.extend(other.routers.iter().cloned());
+        self.routes.extend(other.routes.iter().cloned());
     }
 
     fn scaler(&mut self, id: &Id, object: &Value, default: &str) {

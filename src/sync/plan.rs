@@ -1,6 +1,6 @@
 //! What is to be done about the objects of a set, one by one, and how they are doing together.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{
     compare::{Conflict, Difference},
@@ -36,8 +36,8 @@ pub struct Plan {
     pub problems: Vec<Problem>,
     /// Why it cannot be done, by object: what was refused, and what was given up.
     pub failed: BTreeMap<Id, String>,
-    /// What is as it should be.
-    pub settled: BTreeSet<Id>,
+    /// What is not as it should be yet.
+    pub open: BTreeSet<Id>,
     /// Objects that come later: after a wave, a definition, an answer of the server.
     pub later: usize,
     /// Whom we wait for.
@@ -71,6 +71,7 @@ impl Plan {
                     self.waits = Some(reason.to_string());
                     self.reasons.push(reason);
                     self.later += pairs.len() - index;
+                    self.open.extend(pairs[index..].iter().map(|pair| pair.desired.id.clone()));
                     return;
                 }
                 wave = Some(pair.desired.policy.wave);
@@ -78,13 +79,15 @@ impl Plan {
             let before = (self.writes.len(), self.later, self.failures.len());
             self.object(view, spec, pair, held);
             let untouched = before == (self.writes.len(), self.later, self.failures.len());
-            if untouched {
-                self.settled.insert(pair.desired.id.clone());
+            if !untouched {
+                self.open.insert(pair.desired.id.clone());
             }
             if open.is_none() && wave != last {
-                open = match pair.live.map(|live| Doing::of(&live.value)) {
+                open = match &pair.doing {
                     _ if !untouched => Some((pair.desired.id.clone(), "is not applied yet".to_owned())),
-                    Some(doing) if doing.standing != Standing::Current => Some((pair.desired.id.clone(), doing.words)),
+                    Some(doing) if doing.standing != Standing::Current => {
+                        Some((pair.desired.id.clone(), doing.words.clone()))
+                    }
                     Some(_) | None => None,
                 };
             }
@@ -93,6 +96,9 @@ impl Plan {
 
     fn object(&mut self, view: &View, spec: &GitSource, pair: &Pair<'_>, held: &[HeldObject]) {
         let (desired, id) = (pair.desired, &pair.desired.id);
+        if pair.rests && held.is_empty() && !view.refused.contains_key(id) {
+            return;
+        }
         if desired.policy.apply == Apply::Never {
             return self.reasons.push(Reason::Ignored(id.clone()));
         }
@@ -115,7 +121,7 @@ impl Plan {
             self.later += 1;
             return;
         }
-        let ours = view.is_ours(&live.value);
+        let ours = pair.ours.is_some();
         let other = live.value.str_at(&["metadata", "labels", crate::api::constants::label::SOURCE]);
         if let Some(other) = other.filter(|_| !ours) {
             return self.fail(pair, Reason::OtherSource(id.clone(), other.to_owned()));
@@ -228,28 +234,23 @@ fn refusal<'v>(view: &'v View, pair: &Pair<'_>) -> Option<&'v str> {
 /// What the source has written or is about to, and what it has not let go of.
 pub fn inventory(view: &View, pairs: &[Pair<'_>], plan: &Plan) -> Vec<InventoryEntry> {
     let writing: BTreeSet<&Id> = plan.writes.iter().map(|write| &write.id).collect();
-    let mut entries: Vec<InventoryEntry> = Vec::new();
-    let mut named: BTreeSet<Id> = BTreeSet::new();
+    let mut entries: Vec<InventoryEntry> = Vec::with_capacity(pairs.len());
+    let mut named: HashSet<&Id> = HashSet::with_capacity(pairs.len());
     for pair in pairs {
         let id = &pair.desired.id;
-        let ours = pair.live.filter(|live| view.is_ours(&live.value));
-        if ours.is_none() && !writing.contains(id) {
+        if pair.ours.is_none() && !writing.contains(id) {
             continue;
         }
-        named.insert(id.clone());
-        entries.push(InventoryEntry {
-            group: id.group.to_string(),
-            version: pair.desired.sort.version.to_string(),
-            kind: id.kind.to_string(),
-            namespace: id.namespace.to_string(),
-            name: id.name.to_string(),
-            uid: ours.map(|live| live.uid().to_string()).unwrap_or_default(),
-        });
+        named.insert(id);
+        let Id { group, kind, namespace, name } = id.clone();
+        let uid = pair.ours.clone().unwrap_or_default();
+        let version = pair.desired.sort.version.clone();
+        entries.push(InventoryEntry { group, version, kind, namespace, name, uid });
     }
     for old in &view.status.inventory {
         let id = Id::of_entry(old);
         if !named.contains(&id) && view.live.get(&id).is_some_and(|live| view.is_ours(&live.value)) {
-            let uid = view.live.get(&id).map(|live| live.uid().to_string()).unwrap_or_default();
+            let uid = view.live.get(&id).map(|live| live.uid()).unwrap_or_default();
             // An entry that was made before its object was seen learns its uid here; one that has a uid keeps it.
             let uid = if old.uid.is_empty() { uid } else { old.uid.clone() };
             entries.push(InventoryEntry { uid, ..old.clone() });
@@ -276,8 +277,7 @@ pub fn outcome(pairs: &[Pair<'_>], plan: &Plan) -> Outcome {
         return Outcome { standing: Standing::Stalled, reason: "ApplyFailed", words };
     }
     let doing = pairs.iter().filter(|pair| pair.desired.policy.apply != Apply::Never);
-    let doing: Vec<(&Id, Option<Doing>)> =
-        doing.map(|pair| (&pair.desired.id, pair.live.map(|live| Doing::of(&live.value)))).collect();
+    let doing: Vec<(&Id, Option<&Doing>)> = doing.map(|pair| (&pair.desired.id, pair.doing.as_deref())).collect();
     let stalled = doing.iter().find_map(|(id, doing)| {
         doing
             .as_ref()

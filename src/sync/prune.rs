@@ -1,6 +1,6 @@
 //! What is deleted: only what is stale, ours by uid, and no longer referred to by anything that runs. Never on doubt.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{
     id::Id,
@@ -30,7 +30,7 @@ pub struct Stale {
 
 /// The entries of an inventory that git no longer wants.
 pub fn stale<'v>(view: &'v View, set: &Set) -> Vec<&'v InventoryEntry> {
-    let wanted: BTreeSet<&Id> = set.objects.iter().map(|desired| &desired.id).collect();
+    let wanted: HashSet<&Id> = set.objects.iter().map(|desired| &desired.id).collect();
     view.status.inventory.iter().filter(|entry| !wanted.contains(&Id::of_entry(entry))).collect()
 }
 
@@ -138,7 +138,9 @@ impl References {
                 references.pods(&desired.id.namespace, spec, &by);
             }
         }
-        for live in view.live.values().filter(|live| live.value.str_at(&["kind"]) == Some(constants::kind::ROLLOUT)) {
+        let rollouts = view.live.iter().filter(|(id, _)| id.kind == constants::kind::ROLLOUT);
+        // Of several that refer to something, always the same one is named.
+        for (_, live) in rollouts.collect::<BTreeMap<_, _>>() {
             references.rollout(&live.value);
         }
         references

@@ -3,7 +3,6 @@
 //! Never says of a Rollout what is not seen: it succeeds when nothing is left to write to it and it is fully promoted.
 
 use super::{
-    health::Doing,
     hold,
     id::Id,
     plan::Plan,
@@ -92,12 +91,12 @@ fn called(view: &View, spec: &GitSource, id: &Id) -> Text {
 pub fn rollouts(view: &View, spec: &GitSource, commit: &str, pairs: &[Pair<'_>], plan: &Plan) -> Vec<Report> {
     let of = |pair: &Pair<'_>| {
         let id = &pair.desired.id;
-        let (state, words) = match (plan.failed.get(id), pair.live) {
+        let (state, words) = match (plan.failed.get(id), &pair.doing) {
             (Some(why), _) => (State::Failure, why.clone()),
-            (None, Some(live)) if plan.settled.contains(id) => match Doing::of(&live.value) {
-                Doing { standing: Standing::Current, .. } => (State::Success, "fully promoted".to_owned()),
-                Doing { standing: Standing::InProgress, words, .. } => (State::Pending, words),
-                Doing { standing: Standing::Stalled, words, .. } => (State::Failure, words),
+            (None, Some(doing)) if !plan.open.contains(id) => match doing.standing {
+                Standing::Current => (State::Success, "fully promoted".to_owned()),
+                Standing::InProgress => (State::Pending, doing.words.clone()),
+                Standing::Stalled => (State::Failure, doing.words.clone()),
             },
             (None, Some(_) | None) => (State::Pending, "is not applied yet".to_owned()),
         };

@@ -1,7 +1,7 @@
 //! What a source does, decision by decision, on a cluster that is only a map.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, OnceLock},
 };
 
@@ -30,7 +30,7 @@ use crate::{
 struct Scene {
     spec: GitSource,
     status: GitSourceStatus,
-    live: BTreeMap<Id, Arc<Object>>,
+    live: HashMap<Id, Arc<Object>>,
     sets: Vec<Value>,
     refused: BTreeMap<Id, Refusal>,
     waits_for: Vec<String>,
@@ -77,7 +77,7 @@ impl Scene {
         Scene {
             spec: spec(),
             status: GitSourceStatus::default(),
-            live: BTreeMap::new(),
+            live: HashMap::new(),
             sets: Vec::new(),
             refused: BTreeMap::new(),
             waits_for: Vec::new(),
@@ -96,7 +96,7 @@ impl Scene {
             GitRevision { commit: sha(digit), reference: "refs/heads/main".into(), ..GitRevision::default() };
         let commit = Commit {
             revision,
-            set: read(text),
+            set: read(text).into(),
             waiting: None,
             moved_back: false,
             stale: None,
@@ -234,7 +234,8 @@ impl Scene {
     }
 
     fn names(&self) -> Vec<&str> {
-        self.live.keys().map(|id| id.name.as_str()).collect()
+        let ids: BTreeSet<&Id> = self.live.keys().collect();
+        ids.into_iter().map(|id| id.name.as_str()).collect()
     }
 }
 

@@ -9,9 +9,10 @@ use jiff::Timestamp;
 
 use super::{
     compare::{self, Difference},
+    health::Doing,
     id::{Id, Sort},
-    ownership::Claims,
-    set::{Desired, Set},
+    ownership::{Claimants, Claims},
+    set::{self, Apply, Desired, Set},
 };
 use crate::{
     api::{
@@ -47,7 +48,7 @@ pub struct View {
     /// What was fetched.
     pub fetched: Fetched,
     /// What is in the cluster of what git wants and what the inventory has.
-    pub live: BTreeMap<Id, Arc<Object>>,
+    pub live: HashMap<Id, Arc<Object>>,
     /// The ReplicaSets that may refer to something that is to be pruned, if [`super::prune::namespaces`] asked for them.
     pub sets: Vec<Value>,
     /// The sources it depends on that have not rolled out.
@@ -100,7 +101,7 @@ pub struct Commit {
     /// The commit.
     pub revision: GitRevision,
     /// What it wants.
-    pub set: Set,
+    pub set: Arc<Set>,
     /// The newest commit of the reference, if this one is not yet over and that one has to wait.
     pub waiting: Option<GitRevision>,
     /// Whether the reference was moved to a history that does not contain what it was at before.
@@ -108,7 +109,7 @@ pub struct Commit {
     /// Why the repository could not be looked at since, if it could not: nothing is deleted meanwhile.
     pub stale: Option<String>,
     /// What the last promoted commit wanted, where an abort puts that back.
-    pub promoted: Option<(GitRevision, Set)>,
+    pub promoted: Option<(GitRevision, Arc<Set>)>,
     /// Why that cannot be read, if it cannot.
     pub lost: Option<String>,
 }
@@ -158,6 +159,12 @@ pub struct Pair<'v> {
     pub blamed: Text,
     /// What applying it would change; `None` if it is not there.
     pub difference: Option<Difference>,
+    /// How it is doing; `None` if it is not there.
+    pub doing: Option<Arc<Doing>>,
+    /// Its identity, if it is there and this source wrote it.
+    pub ours: Option<Text>,
+    /// Whether there is nothing to do about it, as far as the two sides can say.
+    pub rests: bool,
 }
 
 impl View {
@@ -176,29 +183,21 @@ impl View {
         self.refused.get(id).filter(|refused| refused.digest == DELETION).map(|refused| refused.message.as_str())
     }
 
-    /// Who owns which fields.
-    pub fn claims(&self, set: &Set) -> Claims {
-        let wanted = set.objects.iter().map(|desired| &desired.object);
-        Claims::of(wanted.chain(self.live.values().map(|object| &object.value)))
-    }
-
     /// Every object of a set, beside what is there. What was found out before is not found out again.
     pub fn pairs<'v>(&'v self, set: &'v Set, commit: &GitRevision) -> Vec<Pair<'v>> {
-        let (claims, mark) = (self.claims(set), self.mark());
         let mut memo = self.memo.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = set.objects.iter().map(|desired| (&desired.id, &desired.object));
+        let live = self.live.iter().map(|(id, live)| (id, &live.value));
+        let (claims, mark) = (memo.claims.of(wanted, live), self.mark());
         memo.begin(&claims, set.objects.len());
         let pair = |desired: &'v Desired| {
             let live = self.live.get(&desired.id);
-            let blamed = blamed(desired, live, &mark, commit);
-            let found = memo.find(desired, live, &blamed, || {
-                let patch = patch(&claims, desired, live.map(AsRef::as_ref), &mark, &blamed);
-                let difference = live.map(|live| difference(desired, live, &patch));
-                (patch, difference)
-            });
-            let (patch, difference) = found;
+            let found = memo.find(desired, live, commit, || Found::of(&claims, desired, live, &mark, commit));
+            let Found { patch, difference, doing, blamed, ours, rests, .. } = found;
             // A server's word counts more than what is found out here.
             let answer = live.and_then(|live| self.answer(desired, live, &patch));
-            Pair { desired, live, blamed, difference: answer.or(difference), patch }
+            let rests = rests && answer.is_none();
+            Pair { desired, live, blamed, difference: answer.or(difference), patch, doing, ours, rests }
         };
         set.objects.iter().map(pair).collect()
     }
@@ -220,26 +219,62 @@ pub struct Memo(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    claims: Claims,
-    pairs: HashMap<(Id, Text), Found>,
+    claims: Claimants,
+    claimed: Claims,
+    pairs: HashMap<(Id, Text), (Of, Found)>,
 }
 
+/// What something was found out about.
 #[derive(Debug)]
-struct Found {
+struct Of {
     sort: Arc<Sort>,
     file: Text,
-    blamed: Text,
     live: Option<Arc<Object>>,
+}
+
+/// What is found out about an object that git wants and what is there.
+#[derive(Debug, Clone)]
+struct Found {
     patch: Value,
     difference: Option<Difference>,
+    doing: Option<Arc<Doing>>,
+    blamed: Text,
+    /// Whether it is the object itself that says whom to blame.
+    noted: bool,
+    ours: Option<Text>,
+    rests: bool,
+}
+
+impl Found {
+    fn of(claims: &Claims, desired: &Desired, live: Option<&Arc<Object>>, mark: &str, commit: &GitRevision) -> Found {
+        let ours = live.filter(|live| live.value.str_at(&["metadata", "labels", label::SOURCE]) == Some(mark));
+        let noted = noted(desired, ours);
+        let blamed = noted.clone().unwrap_or_else(|| brought(desired, commit).into());
+        let patch = patch(claims, desired, live.map(AsRef::as_ref), mark, &blamed);
+        let difference = live.map(|live| difference(desired, live, &patch));
+        let rests = ours.is_some_and(|live| !live.is_terminating() && !set::is_suspended(&live.value))
+            && desired.policy.apply == Apply::Always
+            && !desired.policy.suspended
+            && desired.sort.served
+            && difference == Some(Difference::Same);
+        Found {
+            patch,
+            difference,
+            doing: live.map(|live| Arc::new(Doing::of(&live.value))),
+            blamed,
+            noted: noted.is_some(),
+            ours: ours.map(|live| live.uid()),
+            rests,
+        }
+    }
 }
 
 impl Known {
     /// Forgets everything if somebody else owns something now, or if there is far more of it than is looked at.
     fn begin(&mut self, claims: &Claims, objects: usize) {
-        if self.claims != *claims || self.pairs.len() > objects.saturating_mul(3).saturating_add(64) {
+        if self.claimed != *claims || self.pairs.len() > objects.saturating_mul(3).saturating_add(64) {
             self.pairs.clear();
-            self.claims = claims.clone();
+            self.claimed = claims.clone();
         }
     }
 
@@ -247,35 +282,29 @@ impl Known {
         &mut self,
         desired: &Desired,
         live: Option<&Arc<Object>>,
-        blamed: &Text,
-        find: impl FnOnce() -> (Value, Option<Difference>),
-    ) -> (Value, Option<Difference>) {
+        commit: &GitRevision,
+        find: impl FnOnce() -> Found,
+    ) -> Found {
         let key = (desired.id.clone(), desired.digest.clone());
-        let is_same = |found: &&Found| {
-            let live_is_same = match (&found.live, live) {
+        let is_same = |(of, found): &&(Of, Found)| {
+            let live_is_same = match (&of.live, live) {
                 (Some(before), Some(now)) => Arc::ptr_eq(before, now),
                 (None, None) => true,
                 (Some(_), None) | (None, Some(_)) => false,
             };
             live_is_same
-                && Arc::ptr_eq(&found.sort, &desired.sort)
-                && found.file == desired.file
-                && found.blamed == *blamed
+                && Arc::ptr_eq(&of.sort, &desired.sort)
+                && of.file == desired.file
+                && (found.noted || found.blamed == brought(desired, commit))
         };
-        if let Some(found) = self.pairs.get(&key).filter(is_same) {
-            return (found.patch.clone(), found.difference.clone());
+        if let Some((_, found)) = self.pairs.get(&key).filter(is_same) {
+            return found.clone();
         }
-        let (patch, difference) = find();
-        let found = Found {
-            sort: desired.sort.clone(),
-            file: desired.file.clone(),
-            blamed: blamed.clone(),
-            live: live.cloned(),
-            patch: patch.clone(),
-            difference: difference.clone(),
-        };
-        self.pairs.insert(key, found);
-        (patch, difference)
+        let found = find();
+        let (sort, file) = (desired.sort.clone(), desired.file.clone());
+        let of = Of { sort, file, live: live.cloned() };
+        self.pairs.insert(key, (of, found.clone()));
+        found
     }
 }
 
@@ -297,18 +326,15 @@ pub fn mark(namespace: &str, name: &str) -> Text {
     format!("{}-{digest}", &full[..full.floor_char_boundary(LONGEST - digest.len() - 1)]).into()
 }
 
-/// The newest commit that changed an object's content: the one that is noted already as long as git says the same.
-fn blamed(desired: &Desired, live: Option<&Arc<Object>>, mark: &str, commit: &GitRevision) -> Text {
-    let noted = live.filter(|live| {
-        let ours = live.value.str_at(&["metadata", "labels", label::SOURCE]) == Some(mark);
-        ours && live.annotation(annotation::DIGEST) == Some(&desired.digest)
-    });
-    let noted = noted.and_then(|live| live.annotation(annotation::COMMIT)).filter(|commit| !commit.is_empty());
-    match (noted, &desired.blamed) {
-        (Some(noted), _) => noted.into(),
-        (None, Some(blamed)) => blamed.clone(),
-        (None, None) => commit.commit.as_str().into(),
-    }
+/// The newest commit that changed an object's content, as the object notes it: true as long as git says the same.
+fn noted(desired: &Desired, ours: Option<&Arc<Object>>) -> Option<Text> {
+    let same = ours.filter(|live| live.annotation(annotation::DIGEST) == Some(&desired.digest))?;
+    same.annotation(annotation::COMMIT).filter(|commit| !commit.is_empty()).map(Text::from)
+}
+
+/// The commit that brought an object's content, where it does not note one.
+fn brought<'c>(desired: &'c Desired, commit: &'c GitRevision) -> &'c str {
+    desired.blamed.as_deref().unwrap_or(&commit.commit)
 }
 
 /// What is applied: what git wants where it is git's to say, and where it came from. Never a word in the pod template.

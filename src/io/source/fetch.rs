@@ -1,6 +1,9 @@
 //! From a source's reference to the objects of a commit: fetched when it is time, read when it is new.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -242,7 +245,7 @@ async fn follow(
         state.generation = subject.generation;
         state.followed = Some(Box::new(view::Commit {
             revision,
-            set,
+            set: Arc::new(set),
             waiting: None,
             moved_back: head.rewritten(),
             promoted: None,
@@ -262,7 +265,7 @@ async fn follow(
             // What cannot be read any more cannot be put back.
             match read {
                 Ok((_, set)) if !set.problems.is_empty() => lost = set.problems.first().map(ToString::to_string),
-                Ok(read) => state.promoted = Some(read),
+                Ok((revision, set)) => state.promoted = Some((revision, Arc::new(set))),
                 Err(why) => lost = Some(why),
             }
             state.promoted.clone().filter(|_| lost.is_none())
@@ -426,7 +429,7 @@ fn is_other(file: &manifest::File) -> bool {
 
 /// Notes the newest commit that changed the file of each object whose content is new.
 async fn blame(state: &State, set: &mut Set, store: &Store, commit: &str) {
-    let known: BTreeSet<(&sync::id::Id, &Text)> = state
+    let known: HashSet<(&sync::id::Id, &Text)> = state
         .followed
         .iter()
         .flat_map(|followed| followed.set.objects.iter().map(|desired| (&desired.id, &desired.digest)))

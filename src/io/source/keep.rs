@@ -149,16 +149,26 @@ pub async fn load(api: &Api, place: &Place) -> Result<GitSourceStatus, Error> {
     let map = config_map(place);
     match api.object(&config_maps(), &map).await {
         Ok(map) => {
-            let text = map.str_at(&["data", "status"]).unwrap_or_default();
-            let value = Value::from_json(text.as_bytes()).unwrap_or_default();
-            Ok(api::read(&value).object)
+            let part = |key: &str| {
+                let text = map.str_at(&["data", key]).unwrap_or_default();
+                api::read::<GitSourceStatus>(&Value::from_json(text.as_bytes()).unwrap_or_default()).object
+            };
+            let (status, inventory) = (part("status"), part("inventory").inventory);
+            Ok(if inventory.is_empty() { status } else { GitSourceStatus { inventory, ..status } })
         }
         Err(error) if error.code() == Some(404) => Ok(GitSourceStatus::default()),
         Err(error) => Err(error),
     }
 }
 
-/// Records what a source has reached, if that is new.
+/// A status in two parts: what is short, and the inventory, which is long and seldom new.
+fn parts(status: &GitSourceStatus) -> (GitSourceStatus, GitSourceStatus) {
+    let mut short = status.clone();
+    let inventory = std::mem::take(&mut short.inventory);
+    (short, GitSourceStatus { inventory, ..GitSourceStatus::default() })
+}
+
+/// Records what a source has reached, if that is new. An inventory that is as it was is not sent again.
 pub async fn record(
     api: &Api,
     subject: &Subject,
@@ -168,10 +178,12 @@ pub async fn record(
     if old == new {
         return Ok(None);
     }
+    let same = old.inventory == new.inventory;
+    let (short, inventory) = parts(new);
     match &subject.kept {
         Kept::Object(_, version) => {
-            let mut status = api::write(new);
-            let before = api::write(old);
+            let (mut status, before) =
+                if same { (api::write(&short), api::write(&parts(old).0)) } else { (api::write(new), api::write(old)) };
             for (key, _) in before.as_map().into_iter().flat_map(|map| map.iter()) {
                 if status.get(key).is_none() {
                     status.set_at(&[key], Value::Null);
@@ -185,10 +197,21 @@ pub async fn record(
         }
         Kept::ConfigMap => {
             let place = config_map(&subject.place);
+            let status = api::write(&short).to_json();
+            if same {
+                let patch = value!({"data": {"status": status.as_str()}});
+                match api.patch(&config_maps(), &place, "", &patch).await {
+                    Ok(_) => return Ok(None),
+                    // It is new, or somebody took it away.
+                    Err(error) if error.code() == Some(404) => {}
+                    Err(error) => return Err(error),
+                }
+            }
             let mut map = value!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
             map.set_at(&["metadata", "name"], &place.name);
             map.set_at(&["metadata", "namespace"], &place.namespace);
-            map.set_at(&["data", "status"], api::write(new).to_json());
+            map.set_at(&["data", "status"], status);
+            map.set_at(&["data", "inventory"], api::write(&inventory).to_json());
             api.apply(&config_maps(), &place, &map, Force::Taken, Run::Wet).await?;
             Ok(None)
         }

@@ -1,7 +1,7 @@
 //! What is in the cluster of what a source wants and has: from the watches where they reach, read one by one elsewhere.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -24,7 +24,11 @@ use crate::{
         object::Object,
         value::{Text, Value},
     },
-    sync::{id::Id, set::Set, view},
+    sync::{
+        id::{Id, Sort},
+        set::Set,
+        view,
+    },
 };
 
 /// Where an object says who owns what.
@@ -38,7 +42,7 @@ pub enum Observed {
     /// A watch has only begun; its list brings the source back.
     Later,
     /// All there is to know.
-    Live(BTreeMap<Id, Arc<Object>>),
+    Live(HashMap<Id, Arc<Object>>),
 }
 
 /// Where an object is served.
@@ -47,10 +51,15 @@ pub fn resource_of(state: &State, sets: &[&Set], id: &Id, version: &str) -> Opti
     let desired = wanted.find(|desired| desired.id == *id).map(|desired| desired.sort.clone());
     let known = || state.sorts.get(&named(id, version)).cloned().flatten();
     if let Some(sort) = desired.or_else(known) {
-        return Some(Resource::new(&sort.group, &sort.version, &sort.plural));
+        return Some(resource(&sort));
     }
     let kind = facts::kind(&id.group, version, &id.kind)?;
     Some(Resource::new(&kind.group, &kind.version, &kind.plural))
+}
+
+/// Where objects of a kind are served.
+fn resource(sort: &Sort) -> Resource {
+    Resource { group: sort.group.clone(), version: sort.version.clone(), plural: sort.plural.clone() }
 }
 
 /// A kind, as those that are known are named.
@@ -73,11 +82,10 @@ pub async fn observe(
     status: &GitSourceStatus,
     sets: &[&Set],
 ) -> Result<Observed, Error> {
-    let mut wanted: BTreeMap<Id, Resource> = BTreeMap::new();
+    let mut wanted: HashMap<Id, Resource> = HashMap::with_capacity(status.inventory.len());
     for set in sets {
         for desired in set.objects.iter().filter(|desired| desired.sort.served) {
-            let sort = &desired.sort;
-            wanted.insert(desired.id.clone(), Resource::new(&sort.group, &sort.version, &sort.plural));
+            wanted.insert(desired.id.clone(), resource(&desired.sort));
         }
     }
     let left = status.inventory.iter().map(|entry| (Id::of_entry(entry), entry));
@@ -91,24 +99,26 @@ pub async fn observe(
         }
     }
     let followed = wanted.iter().filter(|(id, resource)| is_followed(shared, resource, id));
-    let resources: BTreeSet<Resource> = followed.map(|(_, resource)| resource.clone()).collect();
+    let resources: HashSet<&Resource> = followed.map(|(_, resource)| resource).collect();
+    let resources: BTreeSet<Resource> = resources.into_iter().cloned().collect();
     // Noted before it is followed, or another pass that ends here would let go of it.
     shared.needs(source, resources.clone());
     let known: Vec<bool> = resources.iter().map(|resource| shared.follow(resource, label::SOURCE)).collect();
     if known.contains(&false) {
         return Ok(Observed::Later);
     }
-    let (mut live, mut unknown) = (BTreeMap::new(), Vec::new());
+    let (mut live, mut unknown) = (HashMap::with_capacity(wanted.len()), Vec::new());
     {
         let mut seen = shared.seen();
         for (id, resource) in &wanted {
             let place = Place { namespace: id.namespace.clone(), name: id.name.clone() };
+            let cached = seen.cache.get(resource, &place).filter(|_| is_followed(shared, resource, id));
+            if let Some(known) = cached.and_then(|object| state.known(id, object)) {
+                live.insert(id.clone(), known);
+                continue;
+            }
             // Without its owners it is read anew, by who does not know them.
-            let is_usable = |object: &&Value| {
-                let has_owners = object.at(&MANAGED_FIELDS).is_some();
-                is_followed(shared, resource, id) && (has_owners || state.knows(id, object))
-            };
-            match seen.cache.get(resource, &place).filter(is_usable).cloned() {
+            match cached.filter(|object| object.at(&MANAGED_FIELDS).is_some()).cloned() {
                 Some(object) => {
                     live.insert(id.clone(), state.object(id, resource, &object));
                     seen.cache.drop_owners(resource, &place);
@@ -133,23 +143,27 @@ pub async fn observe(
 }
 
 impl State {
-    /// Whether this very version of an object was decoded before.
-    fn knows(&self, id: &Id, value: &Value) -> bool {
-        self.objects.get(id).is_some_and(|(known, object)| {
-            *known == version_of(value)
-                && object.value.str_at(&["metadata", "uid"]) == value.str_at(&["metadata", "uid"])
-        })
+    /// An object as it was decoded before, if that was this very version of it.
+    fn known(&mut self, id: &Id, value: &Value) -> Option<Arc<Object>> {
+        let (version, of, object) = self.objects.get_mut(id)?;
+        if !of.is(value) {
+            let uid = |value: &Value| value.at(&["metadata", "uid"]).cloned();
+            if *version != version_of(value) || uid(&object.value) != uid(value) {
+                return None;
+            }
+            // Known at a glance from now on.
+            *of = value.clone();
+        }
+        Some(object.clone())
     }
 
     /// An object with its owners apart; decoded once for each version.
     pub(super) fn object(&mut self, id: &Id, resource: &Resource, value: &Value) -> Arc<Object> {
-        let version = version_of(value);
-        if self.knows(id, value)
-            && let Some((_, object)) = self.objects.get(id)
-        {
-            return object.clone();
+        if let Some(known) = self.known(id, value) {
+            return known;
         }
         let mut value = value.clone();
+        let (version, of) = (version_of(&value), Value::Null);
         // The items of a list do not say what they are.
         if value.get("kind").is_none() {
             let root = if resource.group.is_empty() { String::new() } else { format!("{}/", resource.group) };
@@ -158,7 +172,7 @@ impl State {
         }
         let owners = value.remove_at(&MANAGED_FIELDS).unwrap_or_default();
         let object = Arc::new(Object { value, managers: Arc::new(Managers::parse(&owners).unwrap_or_default()) });
-        self.objects.insert(id.clone(), (version, object.clone()));
+        self.objects.insert(id.clone(), (version, of, object.clone()));
         object
     }
 }
@@ -192,8 +206,7 @@ pub async fn ask(
     let mut asked = false;
     for pair in view.pairs(set, commit) {
         let (Some(live), Some(Difference::Unknown)) = (pair.live, &pair.difference) else { continue };
-        let sort = &pair.desired.sort;
-        let resource = Resource::new(&sort.group, &sort.version, &sort.plural);
+        let resource = resource(&pair.desired.sort);
         let place = Place { namespace: pair.desired.id.namespace.clone(), name: pair.desired.id.name.clone() };
         let difference = match api.apply(&resource, &place, &pair.patch, Force::Left, Run::Dry).await {
             Ok(mut after) => {

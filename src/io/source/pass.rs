@@ -27,7 +27,10 @@ use crate::{
         pass::Written,
         webhook,
     },
-    kubernetes::{object::Object, value::Text},
+    kubernetes::{
+        object::Object,
+        value::{Text, Value},
+    },
     model::{
         git_source::{GitSource, Report as ReportTo},
         remote::Remote,
@@ -61,7 +64,7 @@ pub struct State {
     /// The generation of the specification that it was read for.
     pub(super) generation: i64,
     /// What the last promoted commit wanted.
-    pub(super) promoted: Option<(GitRevision, Set)>,
+    pub(super) promoted: Option<(GitRevision, Arc<Set>)>,
     /// The kinds that are known.
     pub(super) sorts: Sorts,
     /// Those that were, in case they still are what they were.
@@ -78,8 +81,8 @@ pub struct State {
     pub(super) parts: HashMap<String, ((String, usize), Part)>,
     /// How everything was when there was nothing to do.
     rest: Option<Rest>,
-    /// Objects as they were decoded.
-    pub(super) objects: HashMap<Id, (u64, Arc<Object>)>,
+    /// Objects as they were decoded, each with its version and what it was seen as last.
+    pub(super) objects: HashMap<Id, (u64, Value, Arc<Object>)>,
     /// Who is told of commits, for this generation of the specification.
     pub(super) teller: Option<(i64, Teller)>,
     /// What the specification said about that.
@@ -121,7 +124,7 @@ impl Rest {
 fn is_at_rest(state: &State, view: &View, verdict: &Verdict) -> bool {
     let Fetched::Commit(commit) = &view.fetched else { return false };
     let mut sets = [&commit.set].into_iter().chain(commit.promoted.as_ref().map(|(_, set)| set));
-    let is_watched = |set: &Set| set.objects.iter().all(|want| want.sort.served && !want.id.is("", "Secret"));
+    let is_watched = |set: &Arc<Set>| set.objects.iter().all(|want| want.sort.served && !want.id.is("", "Secret"));
     verdict.actions.is_empty()
         && verdict.wake.is_none()
         && verdict.offer.is_none()
@@ -230,7 +233,14 @@ impl Pass<'_> {
             tracing::error!(source = %subject.place, rules = words.join("; "), "refused to do what would break a rule");
             return Ok(self.poll(state));
         }
-        // Overtaken commits are told before their last trace is recorded away.
+        if let Some(guard) = verdict.guard {
+            // Everything else when that is seen.
+            written.extend(keep::guard(self.api, subject, guard).await?);
+            return Ok(None);
+        }
+        // What the inventory does not name yet is named before it is written. Nothing else waits for words.
+        let is_named = verdict.status.inventory == view.status.inventory;
+        let acted = if is_named { self.act(state, &view, &verdict, written).await } else { Ok(()) };
         self.tell(state, &verdict).await;
         if !subject.is_leaving && subject.spec.as_ref().is_ok_and(|spec| !spec.suspend) {
             verdict.status.credentials = state.shown.clone();
@@ -238,16 +248,15 @@ impl Pass<'_> {
         if let (Some(board), Ok(spec)) = (&self.settings.board, &subject.spec) {
             board.show(&subject.place, spec, &verdict.status);
         }
-        if let Some(guard) = verdict.guard {
-            // Everything else when that is seen.
-            written.extend(keep::guard(self.api, subject, guard).await?);
-            return Ok(None);
-        }
+        // Overtaken commits were told: their last trace may be recorded away.
         written.extend(keep::record(self.api, subject, &view.status, &verdict.status).await?);
         if matches!(subject.kept, Kept::ConfigMap) {
             state.status = Some(verdict.status.clone());
         }
-        self.act(state, &view, &verdict, written).await?;
+        acted?;
+        if !is_named {
+            self.act(state, &view, &verdict, written).await?;
+        }
         if written.is_empty() && is_at_rest(state, &view, &verdict) {
             state.rest = Some(now_at);
         }
@@ -309,7 +318,7 @@ impl Pass<'_> {
             status,
             request: subject.request.clone(),
             fetched,
-            live: BTreeMap::new(),
+            live: HashMap::new(),
             sets: Vec::new(),
             waits_for: subject.waits_for.clone(),
             refused: state.refused.iter().map(|(id, (_, refusal))| (id.clone(), refusal.clone())).collect(),
@@ -324,9 +333,9 @@ impl Pass<'_> {
             Fetched::Nothing | Fetched::Failed(_) => return Ok(Some(view)),
         };
         let promoted = commit.as_ref().and_then(|commit| commit.promoted.as_ref());
-        let followed = commit.as_ref().map(|commit| (&commit.revision, &commit.set));
+        let followed = commit.as_ref().map(|commit| (&commit.revision, &*commit.set));
         let wanted: Vec<(&GitRevision, &Set)> =
-            followed.into_iter().chain(promoted.map(|(revision, set)| (revision, set))).collect();
+            followed.into_iter().chain(promoted.map(|(revision, set)| (revision, &**set))).collect();
         let sets: Vec<&Set> = wanted.iter().map(|(_, set)| *set).collect();
         match observe::observe(self.shared, &subject.place, self.api, state, &view.status, &sets).await? {
             Observed::Later => return Ok(None),
@@ -537,10 +546,10 @@ impl Pass<'_> {
     }
 
     fn key(&self, state: &State, view: &View, id: &Id, version: Text) -> Option<ObjectKey> {
-        let mut sets = Vec::new();
+        let mut sets: Vec<&Set> = Vec::new();
         if let Fetched::Commit(commit) = &view.fetched {
             sets.push(&commit.set);
-            sets.extend(commit.promoted.as_ref().map(|(_, set)| set));
+            sets.extend(commit.promoted.as_ref().map(|(_, set)| &**set));
         }
         let resource = observe::resource_of(state, &sets, id, &version)?;
         Some(ObjectKey { resource, place: Place { namespace: id.namespace.clone(), name: id.name.clone() } })
