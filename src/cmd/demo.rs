@@ -164,7 +164,7 @@ fn conclude(live: &Live, scratch: &Scratch) {
     for line in live.commits().iter().rev() {
         let (state, words) = line.told.clone().map_or((None, String::new()), |(state, words)| (Some(state), words));
         let style = state.map_or(anstyle::Style::new(), style);
-        let name = state.map_or("nothing", State::as_str);
+        let name = state.map_or("nothing", State::name);
         anstream::println!("  {} {}", &line.commit[..line.commit.len().min(8)], line.subject);
         anstream::println!("           {style}{} {name}{style:#}, {words}", mark(state));
     }

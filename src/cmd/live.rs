@@ -76,7 +76,7 @@ impl Live {
             line.told = Some((report.state, report.words.clone()));
         }
         if self.drawn.is_none() {
-            self.log(&report.commit, style(report.state), report.state.as_str(), &report.words);
+            self.log(&report.commit, style(report.state), report.state.name(), &report.words);
         }
     }
 

@@ -16,6 +16,8 @@ use crate::{
     model::{git_source::GitSource, health::Standing},
 };
 
+pub use crate::forge::State;
+
 /// What a commit is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -27,42 +29,6 @@ pub struct Report {
     pub state: State,
     /// In a sentence.
     pub words: String,
-}
-
-/// How a commit went, or goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
-    /// It is on its way.
-    Pending,
-    /// It is fully rolled out.
-    Success,
-    /// It was given up, or does not get on.
-    Failure,
-    /// It could not even be tried.
-    Error,
-    /// A newer commit took its place before it was over.
-    Superseded,
-}
-
-impl State {
-    /// Whether this is the last word.
-    pub fn ends(self) -> bool {
-        match self {
-            State::Pending => false,
-            State::Success | State::Failure | State::Error | State::Superseded => true,
-        }
-    }
-
-    /// Its word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Pending => "pending",
-            State::Success => "success",
-            State::Failure => "failure",
-            State::Error => "error",
-            State::Superseded => "superseded",
-        }
-    }
 }
 
 impl Report {

@@ -54,7 +54,7 @@ async fn ended(heard: &mut mpsc::Receiver<Told>, commit: &str, state: State) -> 
         panic!("nobody tells anything any more");
     };
     let waited = tokio::time::timeout(PATIENCE, reached).await;
-    waited.unwrap_or_else(|_| panic!("{commit} was never told {}", state.as_str()))
+    waited.unwrap_or_else(|_| panic!("{commit} was never told {}", state.name()))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -356,7 +356,7 @@ impl Scene {
                 let next = tokio::time::timeout_at(deadline, self.heard.as_mut().unwrap().recv()).await;
                 match next {
                     Ok(Some(told)) => self.told.push(told.report),
-                    _ => panic!("{place}: {} was not told to {commit}: {:#?}", state.as_str(), self.told),
+                    _ => panic!("{place}: {} was not told to {commit}: {:#?}", state.name(), self.told),
                 }
             }
         }

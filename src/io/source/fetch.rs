@@ -33,16 +33,24 @@ use crate::{
 /// The most files of which the newest commit that changed each is looked up.
 const BLAMED: usize = 200;
 
+/// A source that is fetched.
+#[derive(Clone, Copy)]
+pub struct Fetching<'p> {
+    /// The source.
+    pub subject: &'p Subject,
+    /// What it wants.
+    pub spec: &'p GitSource,
+    /// What was last recorded of it.
+    pub status: &'p GitSourceStatus,
+    /// How sources are looked after.
+    pub settings: &'p Settings,
+    /// What they share.
+    pub shared: &'p Shared,
+}
+
 /// Looks at the repository if it is time.
-pub async fn look(
-    state: &mut State,
-    subject: &Subject,
-    spec: &GitSource,
-    status: &GitSourceStatus,
-    settings: &Settings,
-    shared: &Shared,
-    hinted: bool,
-) {
+pub async fn look(state: &mut State, of: Fetching<'_>, hinted: bool) {
+    let Fetching { subject, spec, status, settings, .. } = of;
     if state.shown.is_empty() {
         state.shown = status.credentials.clone();
     }
@@ -56,7 +64,7 @@ pub async fn look(
     let due = state.poll_at(spec).is_none_or(|at| at <= now) || state.generation != subject.generation;
     if due || hinted || asked {
         state.polled = Some(now);
-        match resolve(state, subject, spec, status, settings, shared).await {
+        match resolve(state, of).await {
             Ok(fetched) => {
                 state.failed = None;
                 state.head = Some(fetched);
@@ -70,37 +78,24 @@ pub async fn look(
 }
 
 /// What the source is to follow.
-pub async fn take(
-    state: &mut State,
-    subject: &Subject,
-    spec: &GitSource,
-    status: &GitSourceStatus,
-    settings: &Settings,
-    shared: &Shared,
-) -> view::Fetched {
+pub async fn take(state: &mut State, of: Fetching<'_>) -> view::Fetched {
     let Some(head) = state.head.clone() else {
         return match &state.failed {
             Some(why) => view::Fetched::Failed(why.clone()),
             None => view::Fetched::Nothing,
         };
     };
-    match follow(state, subject, spec, status, settings, shared, &head).await {
+    match follow(state, of, &head).await {
         Ok(commit) => view::Fetched::Commit(Box::new(commit)),
         Err(why) => view::Fetched::Failed(why),
     }
 }
 
-async fn resolve(
-    state: &mut State,
-    subject: &Subject,
-    spec: &GitSource,
-    status: &GitSourceStatus,
-    settings: &Settings,
-    shared: &Shared,
-) -> Result<Fetched, git::Error> {
+async fn resolve(state: &mut State, of: Fetching<'_>) -> Result<Fetched, git::Error> {
+    let Fetching { subject, spec, status, settings, .. } = of;
     let known = status.seen.as_ref().map(|seen| seen.commit.clone());
     if let Some(folder) = folder_of(subject, spec, settings) {
-        let store = local(state, subject, spec, settings, shared, folder).await?;
+        let store = local(state, of, folder).await?;
         let reference = spec.reference.clone();
         return blocking(move || store.resolve(&reference, known.as_deref())).await;
     }
@@ -110,8 +105,8 @@ async fn resolve(
     };
     let remote = Remote::parse(&spec.url)
         .map_err(|reason| git::Error::Address { url: spec.url.clone(), reason: reason.to_owned() })?;
-    let store = stored(state, spec, settings, shared, &remote).await?;
-    let access = access(state, subject, spec, shared, &remote).await?;
+    let store = stored(state, of, &remote).await?;
+    let access = access(state, subject, spec, of.shared, &remote).await?;
     git::fetch(&store, &remote, &spec.reference, known.as_deref(), &access, network, &FetchLimits::default()).await
 }
 
@@ -139,14 +134,8 @@ pub async fn access(
 }
 
 /// A repository on this machine.
-async fn local(
-    state: &mut State,
-    subject: &Subject,
-    spec: &GitSource,
-    settings: &Settings,
-    shared: &Shared,
-    folder: std::path::PathBuf,
-) -> Result<Store, git::Error> {
+async fn local(state: &mut State, of: Fetching<'_>, folder: std::path::PathBuf) -> Result<Store, git::Error> {
+    let Fetching { subject, spec, settings, shared, .. } = of;
     if let Some((url, store)) = &state.store
         && *url == spec.url
     {
@@ -170,13 +159,8 @@ async fn local(
 }
 
 /// Our copy of a repository elsewhere, shared by every source of it.
-async fn stored(
-    state: &mut State,
-    spec: &GitSource,
-    settings: &Settings,
-    shared: &Shared,
-    remote: &Remote,
-) -> Result<Store, git::Error> {
+async fn stored(state: &mut State, of: Fetching<'_>, remote: &Remote) -> Result<Store, git::Error> {
+    let Fetching { spec, settings, shared, .. } = of;
     let mut stores = shared.stores.lock().await;
     let name = remote.to_string();
     let store = match stores.get(&name) {
@@ -193,13 +177,8 @@ async fn stored(
 }
 
 /// What is wrong with the signatures that a commit must carry; nothing if there is nothing.
-async fn unsigned(
-    store: &Store,
-    subject: &Subject,
-    spec: &GitSource,
-    shared: &Shared,
-    head: &Fetched,
-) -> Option<String> {
+async fn unsigned(store: &Store, of: Fetching<'_>, head: &Fetched) -> Option<String> {
+    let Fetching { subject, spec, shared, .. } = of;
     let verify = spec.verify.as_ref()?;
     let policy = async {
         let data = shared.secrets.read(&subject.place.namespace, &verify.secret).await?;
@@ -225,15 +204,8 @@ pub async fn blocking<T: Send + 'static>(
 }
 
 /// The commit that is carried out, with what it wants.
-async fn follow(
-    state: &mut State,
-    subject: &Subject,
-    spec: &GitSource,
-    status: &GitSourceStatus,
-    settings: &Settings,
-    shared: &Shared,
-    head: &Fetched,
-) -> Result<view::Commit, String> {
+async fn follow(state: &mut State, of: Fetching<'_>, head: &Fetched) -> Result<view::Commit, String> {
+    let Fetching { subject, spec, status, settings, .. } = of;
     let now = settings.clock.now();
     let commit = sync::commit_to_follow(spec, status, &head.commit).to_owned();
     let is_same = state.generation == subject.generation
@@ -241,7 +213,7 @@ async fn follow(
     if !is_same || state.followed.as_ref().is_some_and(|followed| !followed.set.problems.is_empty()) {
         let former = kinds::forget(&mut state.sorts);
         state.former.extend(former);
-        let (revision, set) = load(state, subject, spec, shared, &commit, head, now).await?;
+        let (revision, set) = load(state, of, &commit, head, now).await?;
         state.generation = subject.generation;
         state.followed = Some(Box::new(view::Commit {
             revision,
@@ -258,8 +230,8 @@ async fn follow(
     let promoted = match promoted {
         Some(done) if state.promoted.as_ref().is_none_or(|(revision, _)| revision.commit != done.commit) => {
             let commit = done.commit.clone();
-            let read = match bring(state, subject, spec, settings, shared, &commit).await {
-                Ok(()) => load(state, subject, spec, shared, &commit, head, now).await,
+            let read = match bring(state, of, &commit).await {
+                Ok(()) => load(state, of, &commit, head, now).await,
                 Err(error) => Err(error.to_string()),
             };
             // What cannot be read any more cannot be put back.
@@ -284,20 +256,14 @@ async fn follow(
 }
 
 /// Gets an earlier commit again, if our copy of the repository does not have it: it may be a new one.
-async fn bring(
-    state: &mut State,
-    subject: &Subject,
-    spec: &GitSource,
-    settings: &Settings,
-    shared: &Shared,
-    commit: &str,
-) -> Result<(), git::Error> {
+async fn bring(state: &mut State, of: Fetching<'_>, commit: &str) -> Result<(), git::Error> {
+    let Fetching { subject, spec, settings, .. } = of;
     let Some((_, store)) = state.store.clone() else { return Ok(()) };
     let (Some(network), Ok(remote)) = (&settings.network, Remote::parse(&spec.url)) else { return Ok(()) };
     if store.has(commit) || folder_of(subject, spec, settings).is_some() {
         return Ok(());
     }
-    let access = access(state, subject, spec, shared, &remote).await?;
+    let access = access(state, subject, spec, of.shared, &remote).await?;
     let reference = Reference::Commit(commit.to_owned());
     git::fetch(&store, &remote, &reference, None, &access, network, &FetchLimits::default()).await.map(drop)
 }
@@ -305,13 +271,12 @@ async fn bring(
 /// Reads a commit.
 async fn load(
     state: &mut State,
-    subject: &Subject,
-    spec: &GitSource,
-    shared: &Shared,
+    of: Fetching<'_>,
     commit: &str,
     head: &Fetched,
     now: Timestamp,
 ) -> Result<(GitRevision, Set), String> {
+    let Fetching { subject, spec, .. } = of;
     let Some((_, store)) = state.store.clone() else { return Err("the repository is not open".to_owned()) };
     if state.generation != subject.generation {
         state.parts.clear();
@@ -326,7 +291,7 @@ async fn load(
     };
     // An earlier commit was let in when it was the newest.
     if commit == head.commit
-        && let Some(message) = unsigned(&store, subject, spec, shared, head).await
+        && let Some(message) = unsigned(&store, of, head).await
     {
         let problem = Problem { file: Text::new(), line: 0, message };
         return Ok((revision, Set { objects: Vec::new(), problems: vec![problem] }));
@@ -339,13 +304,13 @@ async fn load(
             return Ok((revision, Set { objects: Vec::new(), problems: vec![problem] }));
         }
     };
-    let mut set = match parse(state, subject, spec, shared, &files).await? {
+    let mut set = match parse(state, of, &files).await? {
         Some(set) => set,
         None => {
             state.parts.clear();
             let (_, whole) = read(&store, spec, commit, HashMap::new()).await?;
             let whole = whole.map_err(|error| error.to_string())?;
-            parse(state, subject, spec, shared, &whole).await?.unwrap_or_default()
+            parse(state, of, &whole).await?.unwrap_or_default()
         }
     };
     // What is not read may have been meant for the cluster, so nothing of the commit is done.
@@ -376,13 +341,8 @@ async fn read(
 
 /// Makes a set of files; those that are as they were are not read again. `None` if what is remembered of them does not do:
 /// a kind has changed, or the commit begins to define kinds.
-async fn parse(
-    state: &mut State,
-    subject: &Subject,
-    spec: &GitSource,
-    shared: &Shared,
-    files: &git::Files,
-) -> Result<Option<Set>, String> {
+async fn parse(state: &mut State, of: Fetching<'_>, files: &git::Files) -> Result<Option<Set>, String> {
+    let Fetching { subject, spec, shared, .. } = of;
     let read = |file: &git::File| {
         let mut read = manifest::read(file.path.clone(), file.bytes.as_ref()?);
         // Files of other tools lie about in every repository: what holds no object at all is none of ours.

@@ -4,10 +4,13 @@
 
 use jiff::SignedDuration;
 
-use super::{Settings, Shared, fetch, keep::Subject, pass::State};
+use super::{
+    fetch::{self, Fetching},
+    pass::State,
+};
 use crate::{
     io::git::{self, FetchLimits, Revert, Store},
-    model::{git_source::GitSource, remote::Remote},
+    model::remote::Remote,
     sync::Offer,
 };
 
@@ -15,28 +18,22 @@ use crate::{
 const AGAIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// The branch on which a revert is offered, once it is.
-pub async fn offer(
-    state: &mut State,
-    subject: &Subject,
-    offer: &Offer,
-    settings: &Settings,
-    shared: &Shared,
-) -> Option<String> {
-    let now = settings.clock.now();
+pub async fn offer(state: &mut State, of: Fetching<'_>, offer: &Offer) -> Option<String> {
+    let now = of.settings.clock.now();
     if let Some((commit, at, branch)) = &state.offered
         && *commit == offer.from
         && (branch.is_some() || now.duration_since(*at) < AGAIN)
     {
         return branch.clone();
     }
-    let (Ok(spec), Some((_, store))) = (&subject.spec, state.store.clone()) else { return None };
+    let (_, store) = state.store.clone()?;
     let branch = git::branch(&offer.from);
-    let made = make(state, subject, spec, &store, offer, &branch, settings, shared).await;
+    let made = make(state, of, &store, offer, &branch).await;
     let branch = match made {
         Ok(true) => Some(branch),
         Ok(false) => None,
         Err(error) => {
-            tracing::warn!(source = %subject.place, commit = %offer.from, %error, "a revert was not offered");
+            tracing::warn!(source = %of.subject.place, commit = %offer.from, %error, "a revert was not offered");
             None
         }
     };
@@ -45,17 +42,14 @@ pub async fn offer(
 }
 
 /// Makes the branch; false if there is nothing to take back.
-#[allow(clippy::too_many_arguments)] // each is needed, and they have nothing else in common
 async fn make(
     state: &mut State,
-    subject: &Subject,
-    spec: &GitSource,
+    source: Fetching<'_>,
     store: &Store,
     offer: &Offer,
     branch: &str,
-    settings: &Settings,
-    shared: &Shared,
 ) -> Result<bool, git::Error> {
+    let Fetching { subject, spec, settings, shared, .. } = source;
     let (own, path, of) = (store.clone(), spec.path.clone(), offer.clone());
     let made = fetch::blocking(move || {
         own.revert(&Revert { from: &of.from, to: &of.to, path: &path, why: &of.why, at: of.at })

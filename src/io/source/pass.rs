@@ -8,7 +8,8 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Settings, Shared, Told, fetch,
+    Settings, Shared, Told,
+    fetch::{self, Fetching},
     keep::{self, Kept, Subject},
     observe::{self, Observed},
     offer,
@@ -206,23 +207,26 @@ impl Pass<'_> {
         let subject = self.subject;
         let status = self.status(state).await?;
         let spec = subject.spec.as_ref().ok().filter(|spec| !spec.suspend && !subject.is_leaving);
-        if let Some(spec) = spec {
-            fetch::look(state, subject, spec, &status, self.settings, self.shared, why.hinted).await;
+        let (settings, shared) = (self.settings, self.shared);
+        let fetching = spec.map(|spec| Fetching { subject, spec, status: &status, settings, shared });
+        if let Some(fetching) = fetching {
+            fetch::look(state, fetching, why.hinted).await;
         }
         let now_at = Rest::of(state, subject);
         if !why.heard && spec.is_some() && state.rest.as_ref() == Some(&now_at) {
             return Ok(self.poll(state));
         }
         state.rest = None;
-        let fetched = match spec {
-            Some(spec) => fetch::take(state, subject, spec, &status, self.settings, self.shared).await,
+        let fetched = match fetching {
+            Some(fetching) => fetch::take(state, fetching).await,
             None => Fetched::Nothing,
         };
         let Some(mut view) = self.view(state, status, fetched).await? else { return Ok(None) };
         let mut verdict = decide(&view);
-        if let Some(offer) = &verdict.offer {
+        if let (Some(offer), Some(spec)) = (&verdict.offer, spec) {
             // What the commit is told includes where its revert is.
-            view.offered = offer::offer(state, subject, offer, self.settings, self.shared).await;
+            let fetching = Fetching { subject, spec, status: &view.status, settings, shared };
+            view.offered = offer::offer(state, fetching, offer).await;
             verdict = decide(&view);
         }
         let broken = check(&view, &verdict);
@@ -416,7 +420,7 @@ impl Pass<'_> {
             state.told.insert(about, report.clone());
             tracing::info!(
                 source = %self.subject.place, commit = %report.commit, rollout = report.rollout.as_deref(),
-                state = report.state.as_str(), words = report.words, "told"
+                state = report.state.name(), words = report.words, "told"
             );
             if let (Some((_, teller)), Ok(spec)) = (&state.teller, &self.subject.spec) {
                 let (place, page) = (&self.subject.place, self.settings.page(&self.subject.place));

@@ -27,7 +27,7 @@ use crate::{
         git_source::{GitSource, Host},
         remote::Remote,
     },
-    sync::{Report, State, bond},
+    sync::{Report, bond},
 };
 
 /// Who is told.
@@ -74,14 +74,7 @@ pub fn context(place: &Place, spec: &GitSource, rollout: Option<&str>) -> String
 
 /// In a forge's words.
 fn status(report: &Report, page: Option<&str>) -> Status {
-    let state = match report.state {
-        State::Pending => forge::State::Pending,
-        State::Success => forge::State::Success,
-        State::Failure => forge::State::Failure,
-        State::Error => forge::State::Error,
-        State::Superseded => forge::State::Superseded,
-    };
-    Status { state, description: report.words.clone(), target: page.map(str::to_owned) }
+    Status { state: report.state, description: report.words.clone(), target: page.map(str::to_owned) }
 }
 
 /// What is needed to tell.
