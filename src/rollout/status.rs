@@ -10,6 +10,7 @@ use super::{
     pass::{Pass, end},
     step,
     target::Verdict,
+    view::Set,
 };
 use crate::{
     api::{
@@ -151,7 +152,21 @@ impl Pass<'_> {
     fn counts_wait(&self, next: &RolloutStatus) -> Option<Timestamp> {
         let moment = end(self.view.written?, COUNTED_EVERY);
         let old = &self.view.rollout.status;
-        (moment > self.view.now && old != next && is_counting(old, next)).then_some(moment)
+        let is_soon = moment > self.view.now && old != next;
+        (is_soon && is_counting(old, next) && !self.has_reached_its_size(next)).then_some(moment)
+    }
+
+    /// Whether there are now as many pods as every version is to have, and were not when status was written. Who asked for
+    /// a size waits to be told so, and no other count will follow until somebody wants another one; that pods become ready
+    /// is another matter, and does.
+    fn has_reached_its_size(&self, next: &RolloutStatus) -> bool {
+        let old = &self.view.rollout.status;
+        let is_news = (old.replicas, old.updated_replicas) != (next.replicas, next.updated_replicas);
+        let has_all = |set: &Set| {
+            let wanted = self.target.sets.get(&set.info.name).and_then(|wanted| wanted.int_at(&["spec", "replicas"]));
+            wanted.unwrap_or_default() == i64::from(set.info.current)
+        };
+        is_news && self.view.sets.iter().all(has_all)
     }
 
     fn announce_pauses(&mut self) {
