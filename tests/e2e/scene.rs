@@ -30,7 +30,10 @@ use tidegate::{
     kubernetes::value::Value,
     value,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
 
 /// How long anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(90);
@@ -49,13 +52,36 @@ struct Own {
     daemon: tokio::task::JoinHandle<()>,
 }
 
+/// What happens to some resources; nobody watches them for it any more once it is gone.
+pub struct Follower {
+    news: mpsc::Receiver<(Resource, News)>,
+    _watches: JoinSet<()>,
+}
+
+impl Follower {
+    pub async fn next(&mut self) -> Option<(Resource, News)> {
+        self.news.recv().await
+    }
+}
+
 impl Scene {
     /// A new namespace, on the cluster that is given or on one of its own.
     pub async fn open(name: &str) -> Scene {
-        let (api, own) = match std::env::var("TIDEGATE_E2E_KUBECONFIG") {
-            Ok(file) => (given(&file).await, None),
-            Err(_) => embedded(),
-        };
+        match std::env::var("TIDEGATE_E2E_KUBECONFIG") {
+            Ok(file) => Scene::at(&file, name).await,
+            Err(_) => {
+                let (api, own) = embedded();
+                Scene::within(api, own, name).await
+            }
+        }
+    }
+
+    /// A new namespace on the cluster that a kubeconfig names.
+    pub async fn at(kubeconfig: &str, name: &str) -> Scene {
+        Scene::within(given(kubeconfig).await, None, name).await
+    }
+
+    async fn within(api: Api, own: Option<Own>, name: &str) -> Scene {
         let namespaces = Resource::new("", "v1", "namespaces");
         let namespace = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let path = namespaces.path(None);
@@ -155,19 +181,28 @@ impl Scene {
         service.str_at(&["spec", "selector", "rollouts-pod-template-hash"]).unwrap_or_default().to_owned()
     }
 
+    /// Everything that happens to these resources from now on, beginning with what there is.
+    pub fn follow(&self, resources: &[Resource]) -> Follower {
+        let (sender, news) = mpsc::channel(4096);
+        let mut watches = JoinSet::new();
+        for resource in resources {
+            let scope = Scope {
+                resource: resource.clone(),
+                namespace: Some(self.namespace.clone()),
+                selector: String::new(),
+                fields: String::new(),
+            };
+            watches.spawn(watch::follow(self.api.clone(), scope, sender.clone()));
+        }
+        Follower { news, _watches: watches }
+    }
+
     /// Waits until an object is no longer there.
     pub async fn gone(&self, of: &Resource, name: &str) {
-        let (sender, mut receiver) = mpsc::channel(64);
-        let scope = Scope {
-            resource: of.clone(),
-            namespace: Some(self.namespace.clone()),
-            selector: String::new(),
-            fields: String::new(),
-        };
-        let follows = tokio::spawn(watch::follow(self.api.clone(), scope, sender));
+        let mut follower = self.follow(std::slice::from_ref(of));
         let named = |object: &Value| object.str_at(&["metadata", "name"]) == Some(name);
         let reached = async {
-            while let Some((_, news)) = receiver.recv().await {
+            while let Some((_, news)) = follower.next().await {
                 match news {
                     News::List(objects, _) if !objects.iter().any(named) => return true,
                     News::Gone(object) if named(&object) => return true,
@@ -177,23 +212,15 @@ impl Scene {
             false
         };
         let reached = tokio::time::timeout(PATIENCE, reached).await.unwrap_or(false);
-        follows.abort();
         assert!(reached, "{of} {}/{name} never went", self.namespace);
     }
 
     /// Waits until an object is as wanted, and answers with it.
     pub async fn until(&self, of: &Resource, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let (sender, mut receiver) = mpsc::channel(64);
-        let scope = Scope {
-            resource: of.clone(),
-            namespace: Some(self.namespace.clone()),
-            selector: String::new(),
-            fields: String::new(),
-        };
-        let follows = tokio::spawn(watch::follow(self.api.clone(), scope, sender));
+        let mut follower = self.follow(std::slice::from_ref(of));
         let mut last = Value::Null;
         let reached = async {
-            while let Some((_, news)) = receiver.recv().await {
+            while let Some((_, news)) = follower.next().await {
                 let objects = match news {
                     News::List(objects, _) => objects,
                     News::Object(object) => vec![object],
@@ -209,7 +236,6 @@ impl Scene {
             false
         };
         let reached = tokio::time::timeout(PATIENCE, reached).await.unwrap_or(false);
-        follows.abort();
         assert!(reached, "{of} {}/{name}: never {what}; last {}", self.namespace, last.to_json());
         last
     }
