@@ -70,7 +70,12 @@ impl Checker {
     /// A pass looks at this (S1, S2).
     pub fn sees(&mut self, seen: &Seen) {
         if let Some(uid) = seen.rollout.at(&["metadata", "uid"]).and_then(Value::as_text) {
-            self.rollouts.insert(uid.clone(), seen.rollout.clone());
+            let before = self.rollouts.insert(uid.clone(), seen.rollout.clone());
+            let generation = |rollout: &Value| rollout.int_at(&["metadata", "generation"]);
+            // Of several wishes in a row each one is news to the pass that sees it, though the last one is older by then.
+            if before.is_some_and(|before| generation(&before) != generation(&seen.rollout)) {
+                self.forget_values(uid);
+            }
         }
         let rollouts = [("rollouts", &seen.rollout)].into_iter();
         let sets = seen.sets.iter().map(|set| ("replicasets", set));
