@@ -111,6 +111,12 @@ fn scenarios_go_as_stored() {
             wrong.push(format!("{}:\n  {}", story.name, complaints.join("\n  ")));
         }
     }
+    if env::var_os("TIDEGATE_SCENARIOS").is_none() {
+        let traces = fs::read_dir(folder().join("traces")).unwrap().map(|entry| entry.unwrap().path());
+        let names: HashSet<String> = scenarios().into_iter().map(|story| story.name).collect();
+        let is_nobodys = |file: &std::path::PathBuf| !names.contains(file.file_stem().unwrap().to_str().unwrap());
+        wrong.extend(traces.filter(is_nobodys).map(|file| format!("{}: no story has this trace", file.display())));
+    }
     println!("{played} scenarios");
     assert!(wrong.is_empty(), "{} of {played} scenarios went otherwise:\n{}", wrong.len(), wrong.join("\n"));
 }
