@@ -250,7 +250,6 @@ pub struct AnalysisRunStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
     /// How many metrics ended how.
-    #[serde(skip_serializing_if = "RunSummary::is_empty")]
     pub run_summary: RunSummary,
     /// The same, for those that do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -279,13 +278,6 @@ pub struct RunSummary {
     /// The errored.
     #[serde(skip_serializing_if = "is_zero")]
     pub error: i32,
-}
-
-impl RunSummary {
-    /// Whether none has ended.
-    fn is_empty(&self) -> bool {
-        *self == RunSummary::default()
-    }
 }
 
 /// What a metric has shown.

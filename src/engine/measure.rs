@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     analysis::{Phase, Verdict},
-    api::{self, AnalysisRunStatus, constants::label},
+    api::{self, AnalysisRunStatus, RunSummary, constants::label},
     kubernetes::{
         patch,
         value::{Text, Value},
@@ -83,9 +83,14 @@ fn uid(object: &Value) -> Text {
 /// measurement is never counted twice.
 pub fn record(run: &Value, before: &AnalysisRunStatus, after: &AnalysisRunStatus) -> Option<Write> {
     let seen = run.get("status").cloned().unwrap_or_else(Value::object);
+    let mut said = api::write(after);
     // Fields that are not ours stay as they are.
-    let change = merge_patch(&api::write(before), &api::write(after)).unwrap_or_else(Value::object);
-    let wanted = patch::merge(&patch::merge(&seen, &change), &api::write(after));
+    let change = merge_patch(&api::write(before), &said).unwrap_or_else(Value::object);
+    // Printed as Go prints it, but nothing to tell: no metric has ended.
+    if after.run_summary == RunSummary::default() {
+        said.remove_at(&["runSummary"]);
+    }
+    let wanted = patch::merge(&patch::merge(&seen, &change), &said);
     let change = merge_patch(&seen, &wanted)?;
     let mut body = value!({"metadata": {"uid": uid(run)}});
     if let Some(version) = run.at(&["metadata", "resourceVersion"]) {
