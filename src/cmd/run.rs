@@ -40,6 +40,7 @@ use crate::{
     kubernetes::duration,
     metric,
     model::{git_source::Reference, remote::Remote},
+    rollout::Conditions,
 };
 
 /// The arguments of `tidegate run`.
@@ -57,6 +58,10 @@ pub struct Arguments {
     /// The port of /healthz and /readyz; 0 turns it off.
     #[arg(long, alias = "healthzPort", default_value_t = 8080, value_name = "PORT")]
     healthz_port: u16,
+    /// Which conditions Rollouts have: `kstatus` for those of Argo Rollouts and `Ready`, `Reconciling` and `Stalled`
+    /// beside them, `argo` for those of Argo Rollouts alone.
+    #[arg(long, default_value = "kstatus", value_name = "WHICH", value_parser = conditions)]
+    conditions: Conditions,
     /// How many Rollouts to work on at once.
     #[arg(long, default_value_t = 16, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     workers: u16,
@@ -69,6 +74,14 @@ pub struct Arguments {
     connection: Connection,
     #[command(flatten)]
     source: Source,
+}
+
+fn conditions(word: &str) -> Result<Conditions, &'static str> {
+    match word {
+        "kstatus" => Ok(Conditions::Kstatus),
+        "argo" => Ok(Conditions::Argo),
+        _ => Err("it is one of kstatus and argo"),
+    }
 }
 
 /// A source without a GitSource.
@@ -279,6 +292,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         workers: usize::from(arguments.workers),
         record: arguments.record,
         measuring: measuring(),
+        conditions: arguments.conditions,
         clock: Clock::Wall,
     };
     let sources = source::Settings {

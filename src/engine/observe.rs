@@ -14,7 +14,7 @@ use crate::{
     api::{self, Rollout},
     kubernetes::{object, value::Value},
     model::{hash, names},
-    rollout::{Seen, services, templates, view},
+    rollout::{Conditions, Seen, services, templates, view},
     route::{self, Id, Routed, Verification},
 };
 
@@ -153,6 +153,7 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<Seen> {
         runs: runs(cache, &rollout),
         rollout: object,
         written: None,
+        conditions: Conditions::default(),
     })
 }
 

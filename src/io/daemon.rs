@@ -44,7 +44,7 @@ use crate::{
     io,
     kubernetes::value::{Text, Value},
     metric,
-    rollout::{Event, Seen, Verdict, View, check, decide, diff, services},
+    rollout::{Conditions, Event, Seen, Verdict, View, check, decide, diff, services},
 };
 
 /// How the daemon is to work.
@@ -60,6 +60,8 @@ pub struct Settings {
     pub record: Option<PathBuf>,
     /// What the operator says about measuring.
     pub measuring: metric::Settings,
+    /// Which conditions Rollouts have.
+    pub conditions: Conditions,
     /// What time it is.
     pub clock: Clock,
 }
@@ -72,6 +74,7 @@ impl Default for Settings {
             workers: 16,
             record: None,
             measuring: metric::Settings::default(),
+            conditions: Conditions::default(),
             clock: Clock::Wall,
         }
     }
@@ -426,7 +429,8 @@ impl Daemon {
                 return None;
             }
         }
-        self.state.see(place, now)
+        let conditions = self.settings.conditions;
+        self.state.see(place, now).map(|seen| Seen { conditions, ..seen })
     }
 }
 

@@ -369,6 +369,12 @@ impl Standing {
         made.collect()
     }
 
+    /// Takes back what [`Standing::say`] said.
+    pub fn unsay(conditions: &mut Vec<RolloutCondition>) {
+        let ours = [condition::READY, condition::RECONCILING, condition::STALLED];
+        conditions.retain(|condition| !ours.contains(&condition.r#type.as_str()));
+    }
+
     /// Says the same in a Rollout's conditions, behind Argo's own, for `kubectl wait --for=condition=Ready`. Their reason is
     /// the phase, a word that no client takes for one of Argo's reasons. What is said already is left as it is.
     pub fn say(health: &Health, conditions: &mut Vec<RolloutCondition>, now: Time) {

@@ -8,7 +8,7 @@ use super::{
     pass::Pass,
     rest::is_at_rest,
     target::Verdict,
-    view::{Set, View},
+    view::{Conditions, Set, View},
 };
 use crate::{
     api::{
@@ -245,7 +245,10 @@ impl Pass<'_> {
     pub(super) fn conclude(&self, status: &mut RolloutStatus) {
         let health = Health::of(&self.view.rollout.spec, &self.judged(status));
         (status.phase, status.message) = (health.phase_word().to_owned(), health.to_string());
-        Standing::say(&health, &mut status.conditions, self.now());
+        match self.view.conditions {
+            Conditions::Kstatus => Standing::say(&health, &mut status.conditions, self.now()),
+            Conditions::Argo => Standing::unsay(&mut status.conditions),
+        }
     }
 
     /// The time, as status notes it.

@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Write};
 
-use super::view::{self, Set, View};
+use super::view::{self, Conditions, Set, View};
 use crate::{
     api::{
         RolloutCondition, RolloutStatus,
@@ -126,7 +126,7 @@ fn status_says_so(view: &View, set: &Set) -> bool {
         && is_there("canary")
         && is_there("blueGreen")
         && strategy_says_so(view, set, status)
-        && conditions_say_so(&status.conditions)
+        && conditions_say_so(&status.conditions, view.conditions)
 }
 
 fn strategy_says_so(view: &View, set: &Set, status: &RolloutStatus) -> bool {
@@ -158,7 +158,7 @@ fn strategy_says_so(view: &View, set: &Set, status: &RolloutStatus) -> bool {
 }
 
 /// Whether conditions say that it is available, done and healthy, and nothing else.
-fn conditions_say_so(conditions: &[RolloutCondition]) -> bool {
+fn conditions_say_so(conditions: &[RolloutCondition], which: Conditions) -> bool {
     let mut said = 0;
     for condition in conditions {
         let wanted = match condition.r#type.as_str() {
@@ -166,7 +166,7 @@ fn conditions_say_so(conditions: &[RolloutCondition]) -> bool {
             condition::PROGRESSING => reason::NEW_REPLICA_SET_AVAILABLE,
             condition::HEALTHY => reason::ROLLOUT_HEALTHY,
             condition::COMPLETED => reason::ROLLOUT_COMPLETED,
-            condition::READY if condition.message.is_empty() => phase::HEALTHY,
+            condition::READY if which == Conditions::Kstatus && condition.message.is_empty() => phase::HEALTHY,
             condition::READY | condition::RECONCILING | condition::STALLED => return false,
             condition::INVALID_SPEC | condition::REPLICA_FAILURE => return false,
             condition::PAUSED if condition.status == Truth::True.as_str() => return false,
@@ -180,10 +180,11 @@ fn conditions_say_so(conditions: &[RolloutCondition]) -> bool {
     }
     // One of each: who has two of a kind may lack another.
     use condition::{AVAILABLE, COMPLETED, HEALTHY, PROGRESSING, READY};
-    said == 5
-        && [AVAILABLE, PROGRESSING, HEALTHY, COMPLETED, READY]
-            .iter()
-            .all(|r#type| conditions.iter().any(|condition| condition.r#type == *r#type))
+    let wanted: &[&str] = match which {
+        Conditions::Kstatus => &[AVAILABLE, PROGRESSING, HEALTHY, COMPLETED, READY],
+        Conditions::Argo => &[AVAILABLE, PROGRESSING, HEALTHY, COMPLETED],
+    };
+    said == wanted.len() && wanted.iter().all(|r#type| conditions.iter().any(|condition| condition.r#type == *r#type))
 }
 
 /// Whether a value prints as this text; the text is not made to find out.
@@ -201,11 +202,51 @@ fn prints_as(text: &str, value: impl fmt::Display) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use jiff::{SignedDuration, Timestamp};
+
     use super::*;
+    use crate::{
+        embedded::controllers::Settings,
+        engine::key::Place,
+        kubernetes::patch,
+        rollout::{Seen, decide, diff::status_patch},
+        sim::local::Local,
+        value,
+    };
 
     #[test]
     fn a_text_is_what_a_value_prints() {
         assert!(prints_as("12", 12) && prints_as("", "") && prints_as("-3", -3));
         assert!(!prints_as("12", 1) && !prints_as("1", 12) && !prints_as("012", 12) && !prints_as("", 0));
+    }
+
+    #[test]
+    fn conditions_of_argo_alone_are_a_rest_of_their_own() {
+        let place = Place::new("default", "web");
+        let mut local = Local::new(Timestamp::UNIX_EPOCH, Settings { seed: 1, ..Settings::default() });
+        let rollout = value!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "web"},
+            "spec": {
+                "replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "strategy": {"canary": {}},
+                "template": {"metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "web", "image": "web:1"}]}},
+            },
+        });
+        local.create("argoproj.io", "v1alpha1", "rollouts", "default", rollout).unwrap();
+        local.advance(SignedDuration::from_secs(60));
+        let seen = local.see(&place).unwrap();
+        assert!(is_at_rest(&View::of(&seen)));
+        // Whoever turns them off finds them gone with the next pass, and then nothing to do.
+        let mut seen = Seen { conditions: Conditions::Argo, ..seen };
+        let view = View::of(&seen);
+        assert!(!is_at_rest(&view));
+        let verdict = decide(&view);
+        let status = verdict.status.unwrap();
+        let types: Vec<&str> = status.conditions.iter().map(|condition| condition.r#type.as_str()).collect();
+        assert_eq!(types, ["Completed", "Healthy", "Progressing", "Available"]);
+        let patch = status_patch(&view, &status).unwrap();
+        let after = patch::merge(seen.rollout.at(&["status"]).unwrap(), patch.at(&["status"]).unwrap());
+        seen.rollout.set_at(&["status"], after);
+        assert!(is_at_rest(&View::of(&seen)));
     }
 }

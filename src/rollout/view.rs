@@ -64,6 +64,26 @@ pub struct Seen {
     pub written: Option<Timestamp>,
     /// The AnalysisRuns that it controls, and those that have a name it might give.
     pub runs: Vec<Value>,
+    /// Which conditions it is to have.
+    #[serde(skip_serializing_if = "Conditions::is_usual")]
+    pub conditions: Conditions,
+}
+
+/// Which conditions a Rollout has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Conditions {
+    /// Those of Argo Rollouts, and beside them `Ready`, `Reconciling` and `Stalled`, which kstatus reads.
+    #[default]
+    Kstatus,
+    /// Those of Argo Rollouts.
+    Argo,
+}
+
+impl Conditions {
+    fn is_usual(&self) -> bool {
+        *self == Conditions::default()
+    }
 }
 
 /// What was seen, and what it means.
@@ -73,6 +93,8 @@ pub struct View {
     pub now: Timestamp,
     /// When this engine last wrote the Rollout, if it has.
     pub written: Option<Timestamp>,
+    /// Which conditions it is to have.
+    pub conditions: Conditions,
     /// The Rollout as an object.
     pub object: Value,
     /// The Rollout, with the pod template of the workload it refers to.
@@ -213,6 +235,7 @@ impl View {
         View {
             now: seen.now,
             written: seen.written,
+            conditions: seen.conditions,
             selector: selector_text(rollout.spec.selector.as_ref()),
             object: seen.rollout.clone(),
             memory: codec::decode(&rollout.status),
