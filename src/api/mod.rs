@@ -36,7 +36,7 @@ pub use scalar::{IntOrString, Time};
 pub use status::*;
 pub use step::*;
 pub use traffic::*;
-pub use write::write;
+pub use write::{write, write_fields, write_like};
 
 use crate::kubernetes::value::Value;
 

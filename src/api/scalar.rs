@@ -10,7 +10,7 @@ use serde::{
 };
 
 use crate::kubernetes::{
-    clock::rfc3339,
+    clock::with_rfc3339,
     schema::gotime::{self, Precision},
 };
 
@@ -163,7 +163,7 @@ impl Deref for Time {
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&rfc3339(self.0))
+        with_rfc3339(self.0, |text| f.write_str(text))
     }
 }
 
@@ -189,7 +189,10 @@ impl JsonSchema for Time {
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.is_zero() { serializer.serialize_unit() } else { serializer.serialize_str(&rfc3339(self.0)) }
+        if self.is_zero() {
+            return serializer.serialize_unit();
+        }
+        with_rfc3339(self.0, |text| serializer.serialize_str(text))
     }
 }
 

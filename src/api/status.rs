@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Time, crd, is_zero};
-use crate::kubernetes::value::Value;
+use crate::kubernetes::value::{Text, Value};
 
 /// What a Rollout has reached. People ask for things by writing `abort`, `promoteFull`, `pauseConditions` and
 /// `currentStepIndex`.
@@ -109,11 +109,11 @@ pub struct PauseCondition {
 #[serde(default, rename_all = "camelCase")]
 pub struct RolloutCondition {
     /// What.
-    #[schemars(extend("x-required" = true))]
-    pub r#type: String,
+    #[schemars(with = "String", extend("x-required" = true))]
+    pub r#type: Text,
     /// True, False or Unknown.
-    #[schemars(extend("x-required" = true))]
-    pub status: String,
+    #[schemars(with = "String", extend("x-required" = true))]
+    pub status: Text,
     /// When it was last said.
     #[schemars(extend("x-required" = true))]
     pub last_update_time: Time,
@@ -121,11 +121,11 @@ pub struct RolloutCondition {
     #[schemars(extend("x-required" = true))]
     pub last_transition_time: Time,
     /// Why, in one word.
-    #[schemars(extend("x-required" = true))]
-    pub reason: String,
+    #[schemars(with = "String", extend("x-required" = true))]
+    pub reason: Text,
     /// Why, in a sentence.
-    #[schemars(extend("x-required" = true))]
-    pub message: String,
+    #[schemars(with = "String", extend("x-required" = true))]
+    pub message: Text,
 }
 
 /// What only a canary has.

@@ -5,7 +5,7 @@
 //! recognised by address ([`Value::is`]), which makes comparing, defaulting and ownership tracking cost what changed.
 //! Keys are interned. Never holds an I/O handle, never mutates what another holder can see.
 
-use std::{cell::RefCell, collections::HashSet, fmt, sync::Arc};
+use std::{cell::RefCell, cmp::Ordering, collections::HashSet, fmt, iter, sync::Arc};
 
 use arcstr::ArcStr;
 use serde::{
@@ -40,6 +40,9 @@ pub enum Value {
 /// A JSON object: its fields sorted by key, shared until written to.
 #[derive(Clone, Default)]
 pub struct Map(Arc<Vec<(Text, Value)>>);
+
+/// Up to so many fields are looked through from the first to the last.
+const FEW: usize = 24;
 
 impl Value {
     /// Reads JSON. A key given twice keeps its last value, as Go does; use [`parse`] to be told of it.
@@ -173,11 +176,7 @@ impl Value {
             *self = Value::object();
         }
         let Value::Map(map) = self else { return };
-        if rest.is_empty() {
-            map.insert(intern(first), value.into());
-        } else {
-            map.entry(intern(first)).set_at(rest, value);
-        }
+        map.field(first, intern).set_at(rest, value);
     }
 
     /// Removes the value at a path of object fields and returns it.
@@ -245,6 +244,12 @@ impl Value {
 }
 
 impl Map {
+    /// An object of these fields, which stand in the order of their keys, each once.
+    pub fn sorted(fields: Vec<(Text, Value)>) -> Map {
+        debug_assert!(fields.is_sorted_by(|a, b| a.0 < b.0));
+        Map(Arc::new(fields))
+    }
+
     /// How many fields there are.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -281,23 +286,28 @@ impl Map {
 
     /// Which field, in key order, is named `key`.
     pub fn position(&self, key: &str) -> Option<usize> {
-        self.find(key).ok()
+        // The keys of a small object seldom have one length, which is seen without reading them.
+        if self.0.len() <= FEW {
+            self.0.iter().position(|(name, _)| name.len() == key.len() && name.as_str() == key)
+        } else {
+            self.find(key).ok()
+        }
     }
 
     /// The field named `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.find(key).ok().map(|i| &self.0[i].1)
+        self.position(key).map(|i| &self.0[i].1)
     }
 
     /// Whether there is a field named `key`.
     pub fn contains_key(&self, key: &str) -> bool {
-        self.find(key).is_ok()
+        self.position(key).is_some()
     }
 
     /// The field named `key`, to be changed. Copies the map's spine if it is shared: ask `get` first where most calls
     /// change nothing.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        self.find(key).ok().map(|i| &mut Arc::make_mut(&mut self.0)[i].1)
+        self.position(key).map(|i| &mut Arc::make_mut(&mut self.0)[i].1)
     }
 
     /// Sets a field and returns what it held before.
@@ -315,19 +325,22 @@ impl Map {
     /// The field named `key`, made `null` first if there is none.
     pub fn entry(&mut self, key: impl Into<Text>) -> &mut Value {
         let key = key.into();
-        let at = match self.find(&key) {
-            Ok(i) => i,
-            Err(i) => {
-                Arc::make_mut(&mut self.0).insert(i, (key, Value::Null));
-                i
-            }
-        };
+        self.field(&key, |_| key.clone())
+    }
+
+    /// The same; the key is only made if it is not there.
+    fn field(&mut self, key: &str, make: impl FnOnce(&str) -> Text) -> &mut Value {
+        let at = self.position(key).unwrap_or_else(|| {
+            let at = self.find(key).unwrap_or_else(|at| at);
+            Arc::make_mut(&mut self.0).insert(at, (make(key), Value::Null));
+            at
+        });
         &mut Arc::make_mut(&mut self.0)[at].1
     }
 
     /// Removes a field and returns it.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        let i = self.find(key).ok()?;
+        let i = self.position(key)?;
         Some(Arc::make_mut(&mut self.0).remove(i).1)
     }
 
@@ -341,6 +354,28 @@ impl Map {
     /// Whether both are the very same shared map.
     pub fn is(&self, other: &Map) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The keys of both maps in order, each with its value here and its value there. A walk through maps of one lineage,
+    /// whose keys are the same by address, compares no texts.
+    pub fn beside<'a>(
+        &'a self,
+        other: &'a Map,
+    ) -> impl Iterator<Item = (&'a Text, Option<&'a Value>, Option<&'a Value>)> {
+        let (mut here, mut there) = (self.0.iter().peekable(), other.0.iter().peekable());
+        iter::from_fn(move || {
+            let order = match (here.peek(), there.peek()) {
+                (None, None) => return None,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((a, _)), Some((b, _))) if Text::ptr_eq(a, b) => Ordering::Equal,
+                (Some((a, _)), Some((b, _))) => a.as_str().cmp(b.as_str()),
+            };
+            let here = here.next_if(|_| order.is_le());
+            let there = there.next_if(|_| order.is_ge());
+            let key = here.or(there).map(|(key, _)| key)?;
+            Some((key, here.map(|(_, value)| value), there.map(|(_, value)| value)))
+        })
     }
 }
 
@@ -754,6 +789,15 @@ mod tests {
         let mut part = value!({"b": {"c": "a longer text", "e": 1}});
         part.share(&with);
         assert!(part.at(&["b", "c"]).unwrap().is(with.at(&["b", "c"]).unwrap()));
+    }
+
+    #[test]
+    fn two_maps_are_walked_key_by_key() {
+        let (a, b) = (value!({"a": 1, "b": 2, "d": 4}), value!({"b": 3, "c": 5, "d": 4, "e": 6}));
+        let (Value::Map(a), Value::Map(b)) = (a, b) else { panic!("two maps") };
+        let int = |value: Option<&Value>| value.and_then(Value::as_int).unwrap_or_default();
+        let walk: Vec<_> = a.beside(&b).map(|(key, a, b)| (key.as_str(), int(a), int(b))).collect();
+        assert_eq!(walk, [("a", 1, 0), ("b", 2, 3), ("c", 0, 5), ("d", 4, 4), ("e", 0, 6)]);
     }
 
     #[test]

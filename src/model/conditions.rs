@@ -6,9 +6,12 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::health::replicas;
-use crate::api::{
-    Rollout, RolloutCondition, RolloutStatus, Time,
-    constants::{condition, reason},
+use crate::{
+    api::{
+        Rollout, RolloutCondition, RolloutStatus, Time,
+        constants::{condition, reason},
+    },
+    kubernetes::value::Text,
 };
 
 /// Whether a condition holds.
@@ -38,13 +41,13 @@ impl From<bool> for Truth {
 }
 
 /// A condition that begins to hold now.
-pub fn new(r#type: &str, holds: Truth, reason: &str, message: impl Into<String>, now: Time) -> RolloutCondition {
+pub fn new(r#type: &str, holds: Truth, reason: &str, message: impl Into<Text>, now: Time) -> RolloutCondition {
     RolloutCondition {
-        r#type: r#type.to_owned(),
-        status: holds.as_str().to_owned(),
+        r#type: r#type.into(),
+        status: holds.as_str().into(),
         last_update_time: now,
         last_transition_time: now,
-        reason: reason.to_owned(),
+        reason: reason.into(),
         message: message.into(),
     }
 }
@@ -63,12 +66,31 @@ pub enum Set {
     Changed,
 }
 
+/// Says that a condition begins to hold now, if that is anything new.
+pub fn say(
+    conditions: &mut Vec<RolloutCondition>,
+    r#type: &str,
+    holds: Truth,
+    reason: &str,
+    message: impl Into<Text>,
+    now: Time,
+) -> Set {
+    if is_said(conditions, r#type, holds.as_str(), reason) {
+        return Set::Same;
+    }
+    set(conditions, new(r#type, holds, reason, message, now))
+}
+
+fn is_said(conditions: &[RolloutCondition], r#type: &str, status: &str, reason: &str) -> bool {
+    find(conditions, r#type).is_some_and(|old| old.status == status && old.reason == reason)
+}
+
 /// Sets a condition, if it says anything new.
 pub fn set(conditions: &mut Vec<RolloutCondition>, mut condition: RolloutCondition) -> Set {
+    if is_said(conditions, &condition.r#type, &condition.status, &condition.reason) {
+        return Set::Same;
+    }
     if let Some(old) = find(conditions, &condition.r#type) {
-        if old.status == condition.status && old.reason == condition.reason {
-            return Set::Same;
-        }
         if old.status == condition.status {
             condition.last_transition_time = old.last_transition_time;
         }

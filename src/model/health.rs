@@ -110,10 +110,11 @@ impl Health {
         // Whatever its type and status: clients have relied on the first match in the list for years.
         for condition in &status.conditions {
             if condition.r#type == condition::INVALID_SPEC {
-                return Health::Invalid { message: condition.message.clone() };
+                return Health::Invalid { message: condition.message.to_string() };
             }
             if [reason::ROLLOUT_ABORTED, reason::TIMED_OUT].contains(&condition.reason.as_str()) {
-                return Health::Failed { reason: condition.reason.clone(), message: condition.message.clone() };
+                let (reason, message) = (condition.reason.to_string(), condition.message.to_string());
+                return Health::Failed { reason, message };
             }
         }
         if spec.paused {
@@ -384,26 +385,25 @@ impl Standing {
                 conditions.retain(|condition| condition.r#type != r#type);
             }
         }
-        let (reason, message) = (health.phase_word().to_owned(), health.to_string());
+        let (reason, message) = (health.phase_word(), health.to_string());
         for (r#type, status) in [(condition::READY, ready)].into_iter().chain(other.map(|r#type| (r#type, "True"))) {
             let old = conditions.iter_mut().find(|condition| condition.r#type == r#type);
-            let mut new = RolloutCondition {
-                r#type: r#type.to_owned(),
-                status: status.to_owned(),
+            let is_said = |old: &RolloutCondition| {
+                old.status == status && old.reason == reason && old.message == message.as_str()
+            };
+            let since = |old: &RolloutCondition| if old.status == status { old.last_transition_time } else { now };
+            let new = |last_transition_time| RolloutCondition {
+                r#type: r#type.into(),
+                status: status.into(),
                 last_update_time: now,
-                last_transition_time: now,
-                reason: reason.clone(),
-                message: message.clone(),
+                last_transition_time,
+                reason: reason.into(),
+                message: message.as_str().into(),
             };
             match old {
-                None => conditions.push(new),
-                Some(old) if old.status == new.status && old.reason == new.reason && old.message == new.message => {}
-                Some(old) => {
-                    if old.status == new.status {
-                        new.last_transition_time = old.last_transition_time;
-                    }
-                    *old = new;
-                }
+                None => conditions.push(new(now)),
+                Some(old) if is_said(old) => {}
+                Some(old) => *old = new(since(old)),
             }
         }
     }

@@ -3,6 +3,8 @@
 //! Validation reads the same values as plain numbers ([`int_value`](super::weight::int_value)); the two disagree about a
 //! string without a percent sign. Never judges an amount.
 
+use std::borrow::Cow;
+
 use thiserror::Error;
 
 use crate::{api::IntOrString, kubernetes::status::go_quoted};
@@ -33,14 +35,21 @@ pub fn share(value: &IntOrString, total: i32, round: Round) -> Result<i32, NotAP
         IntOrString::Int(number) => return Ok(*number),
         IntOrString::String(text) => text,
     };
-    let number = text.replace('%', "");
-    let percent = atoi(&number).map_err(|what| NotAPercentage { text: text.clone(), number, what })?;
+    let bare = text.strip_suffix('%').unwrap_or(text);
+    let number = if bare.contains('%') { Cow::Owned(bare.replace('%', "")) } else { Cow::Borrowed(bare) };
+    let percent =
+        atoi(&number).map_err(|what| NotAPercentage { text: text.clone(), number: number.into_owned(), what })?;
+    Ok(percentage(percent, total, round))
+}
+
+/// So many per cent of a total.
+pub fn percentage(percent: i64, total: i32, round: Round) -> i32 {
     let share = percent as f64 * f64::from(total) / 100.0;
     // The cast keeps within the range; no Rollout has that many pods.
-    Ok(match round {
+    match round {
         Round::Up => share.ceil() as i32,
         Round::Down => share.floor() as i32,
-    })
+    }
 }
 
 /// Go's `strconv.Atoi`.

@@ -5,11 +5,11 @@
 
 use jiff::SignedDuration;
 
-use super::int_or_string::{Round, share};
+use super::int_or_string::{NotAPercentage, Round, percentage, share};
 use crate::api::{IntOrString, Rollout};
 
 /// `maxSurge` and `maxUnavailable` when not given, in percent.
-const PERCENT: &str = "25";
+const PERCENT: i64 = 25;
 /// How long old pods stay up when not given, in seconds.
 const DELAY: i32 = 30;
 
@@ -35,7 +35,7 @@ pub fn max_unavailable(rollout: &Rollout) -> i32 {
     let unavailable = match (replicas, &rollout.spec.strategy.canary) {
         (0, _) => 0,
         (_, Some(_)) => fence_posts(rollout).1,
-        (_, None) => share(&given_unavailable(rollout), replicas, Round::Down).unwrap_or_default(),
+        (_, None) => given_share(given_unavailable(rollout), replicas, Round::Down).unwrap_or_default(),
     };
     unavailable.min(replicas)
 }
@@ -44,9 +44,9 @@ pub fn max_unavailable(rollout: &Rollout) -> i32 {
 /// nothing could ever move. A string that is no percentage makes both 0; validation says so.
 fn fence_posts(rollout: &Rollout) -> (i32, i32) {
     let replicas = replicas(rollout);
-    let surge = rollout.spec.strategy.canary.as_ref().and_then(|canary| canary.max_surge.clone());
-    let surge = share(&surge.unwrap_or_else(|| PERCENT.into()), replicas, Round::Up);
-    let unavailable = share(&given_unavailable(rollout), replicas, Round::Down);
+    let surge = rollout.spec.strategy.canary.as_ref().and_then(|canary| canary.max_surge.as_ref());
+    let surge = given_share(surge, replicas, Round::Up);
+    let unavailable = given_share(given_unavailable(rollout), replicas, Round::Down);
     match (surge, unavailable) {
         (Ok(0), Ok(0)) => (0, 1),
         (Ok(surge), Ok(unavailable)) => (surge, unavailable),
@@ -54,11 +54,15 @@ fn fence_posts(rollout: &Rollout) -> (i32, i32) {
     }
 }
 
-fn given_unavailable(rollout: &Rollout) -> IntOrString {
+fn given_unavailable(rollout: &Rollout) -> Option<&IntOrString> {
     let strategy = &rollout.spec.strategy;
-    let blue_green = strategy.blue_green.as_ref().and_then(|blue_green| blue_green.max_unavailable.clone());
-    let canary = strategy.canary.as_ref().and_then(|canary| canary.max_unavailable.clone());
-    blue_green.or(canary).unwrap_or_else(|| PERCENT.into())
+    let blue_green = strategy.blue_green.as_ref().and_then(|blue_green| blue_green.max_unavailable.as_ref());
+    let canary = strategy.canary.as_ref().and_then(|canary| canary.max_unavailable.as_ref());
+    blue_green.or(canary)
+}
+
+fn given_share(given: Option<&IntOrString>, replicas: i32, round: Round) -> Result<i32, NotAPercentage> {
+    given.map_or_else(|| Ok(percentage(PERCENT, replicas, round)), |given| share(given, replicas, round))
 }
 
 /// How long a version that lost its role stays up. A canary without a router shrinks it as it goes: at once.

@@ -146,8 +146,9 @@ fn not_created(view: &View, why: &str) -> Verdict {
     let told = message::replica_set_create_error(&name, why);
     let mut status = view.rollout.status.clone();
     let reason = reason::REPLICA_SET_CREATE_ERROR;
-    let failed = conditions::new(condition::PROGRESSING, Truth::False, reason, told.clone(), pass.now());
-    if conditions::set(&mut status.conditions, failed) == conditions::Set::Changed {
+    let kind = condition::PROGRESSING;
+    let said = conditions::say(&mut status.conditions, kind, Truth::False, reason, told.as_str(), pass.now());
+    if said == conditions::Set::Changed {
         pass.warn(reason, told);
     }
     status.observed_generation = view.rollout.metadata.generation.to_string();
@@ -162,11 +163,12 @@ impl Pass<'_> {
         let rollout = &self.view.rollout;
         let text = message::invalid_spec(&rollout.metadata.name, problem);
         let mut status = rollout.status.clone();
-        if conditions::find(&status.conditions, condition::INVALID_SPEC).is_some_and(|old| old.message != text) {
+        if conditions::find(&status.conditions, condition::INVALID_SPEC).is_some_and(|old| old.message != text.as_str())
+        {
             conditions::remove(&mut status.conditions, condition::INVALID_SPEC);
         }
-        let invalid = conditions::new(condition::INVALID_SPEC, Truth::True, reason::INVALID_SPEC, text, self.now());
-        conditions::set(&mut status.conditions, invalid);
+        let (kind, reason) = (condition::INVALID_SPEC, reason::INVALID_SPEC);
+        conditions::say(&mut status.conditions, kind, Truth::True, reason, text, self.now());
         self.because(format!("the specification is invalid: {problem}"));
         self.observe(&mut status);
         self.close(Some(status))
@@ -178,14 +180,8 @@ impl Pass<'_> {
         self.create_set();
         let name = crate::model::names::replica_set(&view.rollout.metadata.name, &view.hash);
         let mut status = view.rollout.status.clone();
-        let made = conditions::new(
-            condition::PROGRESSING,
-            Truth::True,
-            reason::NEW_REPLICA_SET,
-            message::new_replica_set(&name),
-            self.now(),
-        );
-        conditions::set(&mut status.conditions, made);
+        let (kind, told) = (condition::PROGRESSING, message::new_replica_set(&name));
+        conditions::say(&mut status.conditions, kind, Truth::True, reason::NEW_REPLICA_SET, told, self.now());
         self.close(Some(status))
     }
 
@@ -193,7 +189,7 @@ impl Pass<'_> {
     fn say_pauses(self) -> Verdict {
         let mut status = self.view.rollout.status.clone();
         for (kind, holds, reason, message) in unsaid(self.view) {
-            conditions::set(&mut status.conditions, conditions::new(kind, holds, reason, message, self.now()));
+            conditions::say(&mut status.conditions, kind, holds, reason, message, self.now());
         }
         if status.observed_generation == self.view.rollout.metadata.generation.to_string() {
             self.observe(&mut status);

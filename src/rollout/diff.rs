@@ -4,6 +4,8 @@
 //! then pods where they become fewer, then what is deleted, then the Rollout itself. A write names only the fields that
 //! differ. Never writes what is already so.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{
@@ -12,14 +14,13 @@ use super::{
     view::View,
 };
 use crate::{
-    api::constants::condition,
+    api::{self, RolloutStatus, constants::condition},
     kubernetes::{
         patch,
         value::{Map, Text, Value, intern},
     },
     model::{codec, conditions},
     route::Id,
-    value,
 };
 
 /// One write.
@@ -104,9 +105,9 @@ pub enum Subject {
 /// The writes that turn what was seen into what is wanted; none when nothing differs.
 pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
     let Some(target) = &verdict.target else { return Vec::new() };
-    let seen = Target::of(view);
     let mut actions = Vec::new();
-    let created = target.sets.iter().filter(|(name, _)| !seen.sets.contains_key(*name));
+    let seen: BTreeMap<&str, &Value> = set_objects(view).map(|set| (name(set), set)).collect();
+    let created = target.sets.iter().filter(|(name, _)| !seen.contains_key(name.as_str()));
     actions.extend(created.map(|(_, set)| Action::CreateSet { set: set.clone() }));
     // Services move before pods do: decisions move them only to versions that can carry them, and pods must not go while
     // a Service still leads to them.
@@ -116,40 +117,56 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
     }
     services.dedup();
     for name in services {
-        if let (Some(before), Some(after)) = (seen.services.get(name), target.services.get(name)) {
-            actions.extend(change(Subject::Service, &name.into(), before, after));
+        if let (Some(before), Some((name, after))) = (view.services.get(name), target.services.get_key_value(name)) {
+            actions.extend(change(Subject::Service, name, &before.object, after));
         }
     }
     actions.extend(target.routes.changed().iter().filter_map(|id| route(view, id, target.routes.get(id)?)));
-    let begun = target.runs.iter().filter(|(name, _)| !seen.runs.contains_key(*name));
+    let runs: BTreeMap<&Text, &Value> = view.runs.iter().map(|run| (&run.name, &run.object)).collect();
+    let begun = target.runs.iter().filter(|(name, _)| !runs.contains_key(name));
     actions.extend(begun.map(|(_, run)| Action::CreateRun { run: run.clone() }));
-    for (name, before) in &seen.runs {
-        actions.extend(target.runs.get(name).and_then(|after| change(Subject::Run, name, before, after)));
+    for (name, before) in &runs {
+        actions.extend(target.runs.get(*name).and_then(|after| change(Subject::Run, name, before, after)));
     }
-    let order = view.stable_set().into_iter().chain(view.new_set().filter(|_| view.new != view.stable));
-    let order: Vec<&Text> = order.chain(view.others()).map(|set| &set.info.name).collect();
-    let rest = seen.sets.keys().filter(|name| !order.contains(name));
-    let order: Vec<&Text> = order.iter().copied().chain(rest).collect();
-    for grows in [true, false] {
-        let pairs = order.iter().filter_map(|name| Some((*name, seen.sets.get(*name)?, target.sets.get(*name)?)));
-        let pairs = pairs.filter(|(_, before, after)| is_growing(before, after) == grows);
-        actions.extend(pairs.filter_map(|(name, before, after)| change(Subject::Set, name, before, after)));
+    actions.extend(scalings(view, target, &seen));
+    let pods: BTreeMap<&str, &Value> = view.pods.iter().map(|pod| (name(pod), pod)).collect();
+    for (name, before) in pods {
+        let after = target.pods.get_key_value(name);
+        actions.extend(after.and_then(|(name, after)| change(Subject::Pod, name, before, after)));
     }
-    for (name, before) in &seen.pods {
-        actions.extend(target.pods.get(name).and_then(|after| change(Subject::Pod, name, before, after)));
-    }
-    if let (Some(before), Some(after)) = (&seen.workload, &target.workload) {
-        let name = before.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
-        actions.extend(change(Subject::Workload, &name, before, after));
+    let workload = view.workload.as_ref().map(|workload| &workload.object);
+    if let (Some(before), Some(after)) = (workload, &target.workload) {
+        actions.extend(change(Subject::Workload, &Text::from(name(before)), before, after));
     }
     actions.extend(target.evictions.iter().map(|pod| Action::Evict { pod: pod.clone() }));
-    let deleted = seen.sets.iter().filter(|(name, _)| !target.sets.contains_key(*name));
-    actions.extend(deleted.map(|(name, set)| Action::DeleteSet { name: name.clone(), uid: uid(set) }));
-    let forgotten = seen.runs.iter().filter(|(name, _)| !target.runs.contains_key(*name));
-    actions.extend(forgotten.map(|(name, run)| Action::DeleteRun { name: name.clone(), uid: uid(run) }));
+    let deleted = seen.iter().filter(|(name, _)| !target.sets.contains_key(**name));
+    actions.extend(deleted.map(|(name, set)| Action::DeleteSet { name: (*name).into(), uid: uid(set) }));
+    let forgotten = runs.iter().filter(|(name, _)| !target.runs.contains_key(**name));
+    actions.extend(forgotten.map(|(name, run)| Action::DeleteRun { name: (*name).clone(), uid: uid(run) }));
     // Its revision follows that of its ReplicaSet: a number that was given is never given again.
-    actions.extend(change(Subject::Rollout, &Text::default(), &seen.rollout, &target.rollout));
+    actions.extend(change(Subject::Rollout, &Text::default(), &view.object, &target.rollout));
     actions
+}
+
+fn set_objects(view: &View) -> impl Iterator<Item = &Value> {
+    view.sets.iter().map(|set| &set.object).chain(&view.orphans).chain(&view.strangers)
+}
+
+fn name(object: &Value) -> &str {
+    object.str_at(&["metadata", "name"]).unwrap_or_default()
+}
+
+/// What changes about ReplicaSets: pods become more before they become fewer, the stable version's first.
+fn scalings(view: &View, target: &Target, seen: &BTreeMap<&str, &Value>) -> Vec<Action> {
+    let roles = view.stable_set().into_iter().chain(view.new_set().filter(|_| view.new != view.stable));
+    let order: Vec<&str> = roles.chain(view.others()).map(|set| set.info.name.as_str()).collect();
+    let rest = seen.keys().copied().filter(|name| !order.contains(name));
+    let pairs =
+        order.iter().copied().chain(rest).filter_map(|name| Some((seen.get(name)?, target.sets.get_key_value(name)?)));
+    let changed = pairs.filter(|(before, (_, after))| !before.is(after));
+    let (more, fewer): (Vec<_>, Vec<_>) = changed.partition(|(before, (_, after))| is_growing(before, after));
+    let all = more.into_iter().chain(fewer);
+    all.filter_map(|(before, (name, after))| change(Subject::Set, name, before, after)).collect()
 }
 
 fn route(view: &View, id: &Id, after: &Value) -> Option<Action> {
@@ -188,55 +205,140 @@ fn change(object: Subject, name: &Text, before: &Value, after: &Value) -> Option
 
 /// The merge patch (RFC 7386) that turns one value into another; `None` if they are the same.
 pub fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
-    if before.is(after) || before == after {
+    if before.is(after) {
         return None;
     }
-    let (Some(old), Some(new)) = (before.as_map(), after.as_map()) else { return Some(after.clone()) };
-    let mut patch = Map::default();
-    for (key, _) in old.iter().filter(|(key, _)| !new.contains_key(key)) {
-        patch.insert(intern(key), Value::Null);
-    }
-    for (key, value) in new.iter() {
-        let change = match old.get(key) {
-            Some(before) => merge_patch(before, value),
-            None => Some(value.clone()),
-        };
-        if let Some(change) = change {
-            patch.insert(intern(key), change);
-        }
-    }
-    (!patch.is_empty()).then(|| Value::Map(patch))
+    let (Some(old), Some(new)) = (before.as_map(), after.as_map()) else {
+        return (before != after).then(|| after.clone());
+    };
+    let change = |old: Option<&Value>, new: Option<&Value>| match (old, new) {
+        (Some(old), Some(new)) => merge_patch(old, new),
+        (_, new) => Some(new.cloned().unwrap_or_default()),
+    };
+    let changes = old.beside(new).filter_map(|(key, old, new)| Some((key.clone(), change(old, new)?)));
+    some(changes.collect())
+}
+
+/// An object of these fields, unless there are none.
+fn some(fields: Vec<(Text, Value)>) -> Option<Value> {
+    (!fields.is_empty()).then(|| Value::Map(Map::sorted(fields)))
 }
 
 /// The patch that makes status say this, if it does not already: conditional on the version that was seen, because people
 /// write their wishes into status.
-pub fn status_patch(view: &View, status: &crate::api::RolloutStatus) -> Option<Value> {
+pub fn status_patch(view: &View, status: &RolloutStatus) -> Option<Value> {
     let before = view.object.get("status").cloned().unwrap_or_else(Value::object);
-    let (known, wanted) = (crate::api::write(&view.rollout.status), crate::api::write(status));
-    // Fields that are not ours stay as they are: what we knew and no longer want goes, what we want is there.
-    let change = merge_patch(&known, &wanted).unwrap_or_else(Value::object);
-    let after = patch::merge(&before, &change);
-    // An update says everything once, even what is empty; a specification that cannot be acted upon only says so.
+    // A specification that cannot be acted upon only says so.
     let is_invalid = conditions::find(&status.conditions, condition::INVALID_SPEC).is_some();
-    let mut after = if is_invalid { after } else { patch::merge(&after, &wanted) };
-    if !codec::promotion(status).is_full() {
-        // A wish that a later one overruled is not among what we knew.
-        after.remove_at(&["promoteFull"]);
+    let known = &view.rollout.status;
+    let change = if is_invalid { only_changes(&before, known, status) } else { restatement(&before, known, status) };
+    // A wish that a later one overruled is not among what we knew.
+    let change = if codec::promotion(status).is_full() || before.get("promoteFull").is_none() {
+        change?
+    } else {
+        let mut change = change.unwrap_or_else(Value::object);
+        change.set_at(&["promoteFull"], Value::Null);
+        change
+    };
+    let named = ["resourceVersion", "uid"].map(|key| Some((intern(key), view.object.at(&["metadata", key])?.clone())));
+    let metadata = Map::sorted(named.into_iter().flatten().collect());
+    Some(Value::Map(Map::sorted(vec![(intern("metadata"), metadata.into()), (intern("status"), change)])))
+}
+
+/// The patch of a part of an object that makes it say all of what is wanted, even what is empty; `None` if it does. What
+/// was known of it and is no longer wanted goes; fields that are not ours stay as they are.
+pub fn restatement<T: Serialize>(before: &Value, known: &T, wanted: &T) -> Option<Value> {
+    let wanted = api::write_like(wanted, before);
+    let (Some(old), Some(new)) = (before.as_map(), wanted.as_map()) else {
+        return merge_patch(before, &patch::merge(before, &wanted));
+    };
+    // Where everything that is there is wanted nothing can go, whatever was known.
+    let may_go: Vec<&Text> = uncovered(old, new).collect();
+    let known = if may_go.is_empty() {
+        Value::Null
+    } else {
+        api::write_fields(known, &|key| may_go.iter().any(|name| name.as_str() == key))
+    };
+    some(restated(old, known.as_map(), new))
+}
+
+fn restated(before: &Map, known: Option<&Map>, wanted: &Map) -> Vec<(Text, Value)> {
+    let known = |key: &Text| known.and_then(|known| known.get(key));
+    let change = |key: &Text, old: Option<&Value>, new: Option<&Value>| match (old, new) {
+        (Some(_), None) => known(key).map(|_| Value::Null),
+        (Some(_), Some(Value::Null)) => Some(Value::Null),
+        (None, None | Some(Value::Null)) => None,
+        (Some(Value::Map(old)), Some(Value::Map(new))) => some(restated(old, known(key).and_then(Value::as_map), new)),
+        (old, Some(new)) => Some(patch::without_nulls(new)).filter(|new| old != Some(new)),
+    };
+    before.beside(wanted).filter_map(|(key, old, new)| Some((key.clone(), change(key, old, new)?))).collect()
+}
+
+/// The fields of an object that another one does not have, or not with everything in them.
+fn uncovered<'a>(map: &'a Map, by: &'a Map) -> impl Iterator<Item = &'a Text> {
+    map.beside(by).filter(|(_, value, by)| value.is_some_and(|value| !is_covered(value, *by))).map(|(key, ..)| key)
+}
+
+fn is_covered(value: &Value, by: Option<&Value>) -> bool {
+    match (value, by) {
+        (_, None) => false,
+        (Value::Map(map), Some(Value::Map(by))) => map.is(by) || uncovered(map, by).next().is_none(),
+        (Value::Map(_), Some(_)) => false,
+        (_, Some(_)) => true,
     }
-    let change = merge_patch(&before, &after)?;
-    let mut patch = value!({"metadata": {}});
-    for key in ["uid", "resourceVersion"] {
-        if let Some(text) = view.object.at(&["metadata", key]) {
-            patch.set_at(&["metadata", key], text.clone());
-        }
-    }
-    patch.set_at(&["status"], change);
-    Some(patch)
+}
+
+/// The same patch, of what has changed only.
+fn only_changes<T: Serialize>(before: &Value, known: &T, wanted: &T) -> Option<Value> {
+    let change = merge_patch(&api::write_like(known, before), &api::write_like(wanted, before))?;
+    merge_patch(before, &patch::merge(before, &change))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
+
     use super::*;
+    use crate::value;
+
+    /// A status as people, tools and other versions may have left it.
+    fn wreck() -> impl Strategy<Value = Value> {
+        let fields = [
+            value!({"replicas": 2}),
+            value!({"replicas": "2", "abort": false}),
+            value!({"abort": true, "promoteFull": true}),
+            value!({"phase": "Healthy", "message": "m"}),
+            value!({"phase": null, "x": {"y": null}}),
+            value!({"canary": {"x": 1, "stablePingPong": "ping"}}),
+            value!({"canary": {"weights": {"canary": {"weight": 5}, "stable": {"weight": 95, "x": 1}}}}),
+            value!({"canary": 5, "blueGreen": {"activeSelector": "a"}}),
+            value!({"canary": {"stepPluginStatuses": [{"index": 1, "status": {"a": null, "b": {}}}]}}),
+            value!({"conditions": [{"type": "A", "lastUpdateTime": "0001-01-01T00:00:00Z"}, {"type": "B", "x": null}]}),
+            value!({"conditions": {"type": "A"}, "pauseConditions": [{"reason": "r"}]}),
+            value!({"duration": {"finishedAt": "0001-01-01T00:00:00Z", "completionStatus": "Promoted"}}),
+            value!({"duration": {"rolloutStartedAt": "2026-01-01T00:00:00Z", "x": {}}, "alb": {}}),
+        ];
+        vec(select(fields.to_vec()), 0..5).prop_map(|parts| {
+            parts.iter().fold(Value::object(), |status, part| {
+                let mut fields = status.as_map().cloned().unwrap_or_default();
+                for (key, value) in part.as_map().into_iter().flat_map(Map::iter) {
+                    fields.insert(key, value);
+                }
+                fields.into()
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_wanted_is_said_on_top_of_what_has_changed(before in wreck(), next in wreck()) {
+            let read = |status: &Value| api::read::<RolloutStatus>(status).object;
+            let (known, wanted) = (read(&before), read(&next));
+            let change = merge_patch(&api::write(&known), &api::write(&wanted)).unwrap_or_else(Value::object);
+            let after = patch::merge(&patch::merge(&before, &change), &api::write(&wanted));
+            prop_assert_eq!(restatement(&before, &known, &wanted), merge_patch(&before, &after));
+        }
+    }
 
     #[test]
     fn a_patch_names_only_what_differs() {

@@ -302,31 +302,37 @@ fn own_fields(object: Subject) -> &'static [&'static str] {
 fn fields(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
     for action in actions {
         let Action::Patch { object, name, patch } = action else { continue };
-        let mut paths = Vec::new();
-        leaves(String::new(), patch, &mut paths);
-        // The uid says which object is meant, the version of which state; a patch cannot change them.
         let corrects = *object == Subject::Rollout && view.reading.is_some();
-        let is_own = |path: &String| {
-            ["metadata.uid", "metadata.resourceVersion"].contains(&path.as_str())
-                || corrects && path.starts_with("spec.template")
-                || own_fields(*object).iter().any(|own| path == own || path.starts_with(&format!("{own}.")))
-        };
         let sized = *object == Subject::Rollout && view.rollout.spec.replicas.is_some();
-        let foreign = paths.into_iter().filter(|path| !is_own(path) || sized && path == "spec.replicas");
-        broken.extend(foreign.map(|field| Broken::NotOurField { object: format!("{object:?} {name}"), field }));
+        leaves(&mut Vec::new(), patch, &mut |path| {
+            // The uid says which object is meant, the version of which state; a patch cannot change them.
+            let is_own = matches!(path, ["metadata", "uid" | "resourceVersion"])
+                || corrects && path.starts_with(&["spec", "template"])
+                || own_fields(*object).iter().any(|own| is_below(path, own));
+            if !is_own || sized && path == ["spec", "replicas"] {
+                broken.push(Broken::NotOurField { object: format!("{object:?} {name}"), field: path.join(".") });
+            }
+        });
     }
 }
 
-/// The paths that a patch writes.
-fn leaves(path: String, patch: &Value, out: &mut Vec<String>) {
+/// Whether a path is this one, or leads on from it.
+fn is_below(path: &[&str], own: &str) -> bool {
+    let mut path = path.iter();
+    own.split('.').all(|key| path.next() == Some(&key))
+}
+
+/// Looks at each path that a patch writes.
+fn leaves<'a>(path: &mut Vec<&'a str>, patch: &'a Value, look: &mut impl FnMut(&[&str])) {
     match patch.as_map() {
         Some(map) if !map.is_empty() => {
             for (key, value) in map.iter() {
-                let path = if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
-                leaves(path, value, out);
+                path.push(key);
+                leaves(path, value, look);
+                path.pop();
             }
         }
-        Some(_) | None => out.push(path),
+        Some(_) | None => look(path),
     }
 }
 

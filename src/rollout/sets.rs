@@ -318,8 +318,7 @@ impl Pass<'_> {
         let view = self.view;
         let rollout = &view.rollout;
         let name = crate::model::names::replica_set(&rollout.metadata.name, &view.hash);
-        let older: Vec<_> = view.sets.iter().map(annotations).collect();
-        let revision = (revision::highest(&older) + 1).to_string();
+        let revision = (revision::highest(view.sets.iter().map(revision_text)) + 1).to_string();
         let mut notes = revision::Annotations::new();
         revision::update(&mut notes, &rollout.metadata.annotations, &revision, Some(self.replicas()));
         let template = view::template_of_new_set(rollout, &view.hash);
@@ -368,8 +367,8 @@ impl Pass<'_> {
     pub(super) fn sync_revision(&mut self) {
         let view = self.view;
         let Some(new) = view.new_set() else { return };
-        let older: Vec<_> = view.sets.iter().filter(|set| set.info.name != new.info.name).map(annotations).collect();
-        let wanted = (revision::highest(&older) + 1).to_string();
+        let older = view.sets.iter().filter(|set| set.info.name != new.info.name);
+        let wanted = (revision::highest(older.map(revision_text)) + 1).to_string();
         let mut notes = annotations(new);
         let rollout = &view.rollout;
         let changed = revision::update(&mut notes, &rollout.metadata.annotations, &wanted, None);
@@ -378,7 +377,7 @@ impl Pass<'_> {
         if changed == revision::Update::Changed || ready_differs || view::affinity_is_outdated(view, new) {
             let affinity = view::wanted_affinity(rollout, &new.info.hash);
             let set = self.wanted(new);
-            for (key, text) in &notes {
+            for (key, text) in notes.iter().filter(|(key, text)| new.info.note(key) != text.as_str()) {
                 set.set_at(&["metadata", "annotations", key], text.as_str());
             }
             if ready_differs {
@@ -530,6 +529,10 @@ enum Role {
     New,
     Stable,
     None,
+}
+
+fn revision_text(set: &Set) -> &str {
+    set.info.note(annotation::REVISION)
 }
 
 fn annotations(set: &Set) -> revision::Annotations {

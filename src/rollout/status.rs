@@ -255,15 +255,10 @@ impl Pass<'_> {
             None => conditions::remove(&mut next.conditions, condition::REPLICA_FAILURE),
         }
         let is_completed = conditions::is_completed(next);
-        let completed = conditions::new(
-            condition::COMPLETED,
-            Truth::from(is_completed),
-            reason::ROLLOUT_COMPLETED,
-            message::COMPLETED,
-            self.now(),
-        );
-        let changed = conditions::set(&mut next.conditions, completed) == conditions::Set::Changed;
-        if changed && !is_completed {
+        let (kind, reason) = (condition::COMPLETED, reason::ROLLOUT_COMPLETED);
+        let holds = Truth::from(is_completed);
+        let said = conditions::say(&mut next.conditions, kind, holds, reason, message::COMPLETED, self.now());
+        if said == conditions::Set::Changed && !is_completed {
             let told = message::rollout_not_completed(self.revision(), &next.current_pod_hash);
             self.say(reason::ROLLOUT_NOT_COMPLETED, told);
         }
@@ -278,9 +273,9 @@ impl Pass<'_> {
             return false;
         }
         let told = if is_healthy { message::HEALTHY } else { message::NOT_HEALTHY };
-        let healthy =
-            conditions::new(condition::HEALTHY, Truth::from(is_healthy), reason::ROLLOUT_HEALTHY, told, self.now());
-        conditions::set(&mut next.conditions, healthy) == conditions::Set::Changed && !is_healthy
+        let (kind, reason) = (condition::HEALTHY, reason::ROLLOUT_HEALTHY);
+        let said = conditions::say(&mut next.conditions, kind, Truth::from(is_healthy), reason, told, self.now());
+        said == conditions::Set::Changed && !is_healthy
     }
 
     fn aborted_condition(&mut self, next: &mut RolloutStatus) {
@@ -288,9 +283,9 @@ impl Pass<'_> {
         if let Some(why) = self.why_aborted() {
             told = format!("{told}: {why}");
         }
-        let aborted =
-            conditions::new(condition::PROGRESSING, Truth::False, reason::ROLLOUT_ABORTED, told.clone(), self.now());
-        if conditions::set(&mut next.conditions, aborted) == conditions::Set::Changed {
+        let (kind, reason) = (condition::PROGRESSING, reason::ROLLOUT_ABORTED);
+        let said = conditions::say(&mut next.conditions, kind, Truth::False, reason, told.as_str(), self.now());
+        if said == conditions::Set::Changed {
             self.warn(reason::ROLLOUT_ABORTED, told);
         }
     }
@@ -340,9 +335,8 @@ impl Pass<'_> {
             total >= self.replicas()
         };
         let told = if is_available { message::AVAILABLE } else { message::NOT_AVAILABLE };
-        let available =
-            conditions::new(condition::AVAILABLE, Truth::from(is_available), reason::AVAILABLE, told, self.now());
-        conditions::set(&mut next.conditions, available);
+        let (kind, holds) = (condition::AVAILABLE, Truth::from(is_available));
+        conditions::say(&mut next.conditions, kind, holds, reason::AVAILABLE, told, self.now());
     }
 
     /// Whether the wanted version is one that was left before.

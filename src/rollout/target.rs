@@ -80,10 +80,10 @@ impl Target {
             let name = object.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
             (name, object.clone())
         };
-        let sets = view.sets.iter().map(|set| &set.object).chain(&view.orphans).chain(&view.strangers);
+        let sets = view.sets.iter().map(|set| (set.info.name.clone(), set.object.clone()));
         Target {
             rollout: view.object.clone(),
-            sets: sets.map(named).collect(),
+            sets: sets.chain(view.orphans.iter().chain(&view.strangers).map(named)).collect(),
             services: view.services.iter().map(|(name, service)| (name.clone(), service.object.clone())).collect(),
             pods: view.pods.iter().map(named).collect(),
             workload: view.workload.as_ref().map(|workload| workload.object.clone()),

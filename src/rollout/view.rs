@@ -182,7 +182,7 @@ impl Set {
     pub fn failure(&self) -> Option<RolloutCondition> {
         let conditions = self.object.list_at(&["status", "conditions"]);
         let failure = conditions.iter().find(|condition| condition.str_at(&["type"]) == Some(FAILURE))?;
-        let text = |key: &str| failure.str_at(&[key]).unwrap_or_default().to_owned();
+        let text = |key: &str| failure.get(key).and_then(Value::as_text).cloned().unwrap_or_default();
         let moment = Time::parse(&text("lastTransitionTime")).unwrap_or_default();
         Some(RolloutCondition {
             r#type: text("type"),

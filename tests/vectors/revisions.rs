@@ -1,7 +1,10 @@
 //! Revisions on annotations.
 
 use serde_json::{Map, Value as Json, json};
-use tidegate::model::revision::{self, Annotations, Update};
+use tidegate::{
+    api::constants::annotation::REVISION,
+    model::revision::{self, Annotations, Update},
+};
 
 fn annotations(object: &Json) -> Annotations {
     serde_json::from_value(object["metadata"]["annotations"].clone()).unwrap_or_default()
@@ -37,7 +40,8 @@ fn highest(input: &Json, expect: &Json) -> Json {
             json!({"revision": number, "error": error, "replicaSetRevision": revision::noted(notes).unwrap_or(-1)}),
         );
     }
-    let mut answer = json!({"max": revision::highest(&notes), "each": each});
+    let noted = notes.iter().filter_map(|notes| notes.get(REVISION)).map(String::as_str);
+    let mut answer = json!({"max": revision::highest(noted), "each": each});
     if !expect["sorted"].is_null() {
         let mut order: Vec<(Option<i64>, &str, &str)> = sets
             .iter()

@@ -40,28 +40,34 @@ fn merged(target: &Map, patch: &Map) -> Map {
 }
 
 /// A value without the null fields of its objects; the value itself if there are none. Null items of lists stay.
-pub(super) fn without_nulls(value: &Value) -> Value {
+pub fn without_nulls(value: &Value) -> Value {
+    pruned(value).unwrap_or_else(|| value.clone())
+}
+
+/// The value without null fields, if it has any.
+fn pruned(value: &Value) -> Option<Value> {
     match value {
         Value::Map(map) => {
-            let mut out = map.clone();
+            let mut out = None;
             for (key, field) in map.iter() {
                 if field.is_null() {
-                    out.remove(key);
-                    continue;
-                }
-                let new = without_nulls(field);
-                if !new.is(field) && matches!(new, Value::Map(_) | Value::List(_)) {
-                    out.insert(key.clone(), new);
+                    out.get_or_insert_with(|| map.clone()).remove(key);
+                } else if let Some(new) = pruned(field) {
+                    out.get_or_insert_with(|| map.clone()).insert(key.clone(), new);
                 }
             }
-            Value::Map(out)
+            out.map(Value::Map)
         }
         Value::List(items) => {
-            let new: Vec<Value> = items.iter().map(without_nulls).collect();
-            let same = |(old, new): (&Value, &Value)| old.is(new) || !matches!(new, Value::Map(_) | Value::List(_));
-            if items.iter().zip(&new).all(same) { value.clone() } else { new.into() }
+            let mut out = None;
+            for (at, item) in items.iter().enumerate() {
+                if let Some(new) = pruned(item) {
+                    out.get_or_insert_with(|| items.to_vec())[at] = new;
+                }
+            }
+            out.map(Value::from)
         }
-        scalar => scalar.clone(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => None,
     }
 }
 

@@ -19,7 +19,7 @@ pub mod merge;
 pub mod strategic;
 
 pub use json::apply as json;
-pub use merge::apply as merge;
+pub use merge::{apply as merge, without_nulls};
 pub use strategic::apply as strategic;
 
 /// The four kinds of patch.

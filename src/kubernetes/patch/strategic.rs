@@ -9,7 +9,7 @@ use crate::kubernetes::{
     value::{Map, Text, Value},
 };
 
-use super::{cannot_unmarshal, go_print, merge::without_nulls, unexpected, unprocessable};
+use super::{cannot_unmarshal, go_print, unexpected, unprocessable, without_nulls};
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

@@ -52,7 +52,7 @@ pub fn read(text: &str, precision: Precision) -> Result<Timestamp, String> {
 
 /// The start of year 1: Go's zero time.
 pub fn zero() -> Timestamp {
-    Date::constant(1, 1, 1).to_zoned(jiff::tz::TimeZone::UTC).map_or(Timestamp::MIN, |zoned| zoned.timestamp())
+    Timestamp::constant(-62_135_596_800, 0)
 }
 
 /// Whether a text is plainly a valid time in UTC: the common case, decided by looking at its bytes.
