@@ -101,15 +101,15 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// Repeats one decision, for `callgrind`.
-pub fn repeat(which: &str) {
+/// Repeats one decision so many times, for `callgrind`.
+pub fn repeat(which: &str, count: u32) {
     let Scenes { rest, action } = scenes();
     let view = match which {
         "noop" => View::of(&rest),
         "action" => View::of(&action),
         other => panic!("no decision is called {other}; there are noop and action"),
     };
-    for _ in 0..1_000 {
+    for _ in 0..count {
         black_box(pass(black_box(&view)));
     }
 }

@@ -2,7 +2,8 @@
 //! updated at once by the real daemon on the embedded cluster. What Argo Rollouts 1.10 did on a real API server stands
 //! beside it; that was measured elsewhere and says so.
 //!
-//! `TIDEGATE_ENGINE=noop` or `=action` only repeats that decision, for `callgrind`: its instruction counts repeat exactly.
+//! `TIDEGATE_ENGINE=noop` or `=action` only repeats that decision, `TIDEGATE_REPEAT` times, for `callgrind`: instructions
+//! are the same on a busy machine. `benches/run` counts them.
 
 mod burst;
 mod decision;
@@ -11,7 +12,8 @@ mod table;
 
 fn main() {
     if let Ok(which) = std::env::var("TIDEGATE_ENGINE") {
-        return decision::repeat(&which);
+        let count = std::env::var("TIDEGATE_REPEAT").ok().and_then(|count| count.parse().ok());
+        return decision::repeat(&which, count.unwrap_or(1_000));
     }
     let mut rows = decision::rows();
     rows.extend(burst::rows());

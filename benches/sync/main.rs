@@ -9,7 +9,7 @@ mod table;
 use std::{
     io::{BufRead, BufReader},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -20,22 +20,12 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use repository::{APPS, OBJECTS, Repository};
-use table::{Row, kilobytes, processor, thousands};
+use table::{Process, Row, kilobytes, processor, thousands, tidegate};
 
 /// How often an image is changed.
 const PUSHES: usize = 60;
 /// How long the daemon looks at a repository in which nothing happens.
 const IDLE: u64 = 20;
-
-/// A process that ends with this one.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -63,12 +53,6 @@ fn main() {
     rows.extend(diffs(&kubeconfig, &repository, folder.path()));
     rows.extend(compare::rows(&repository));
     table::print(&rows);
-}
-
-fn tidegate() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    command
 }
 
 /// An embedded cluster that is ready.

@@ -1,7 +1,10 @@
 //! The table that every benchmark prints, and how its figures are taken. Each benchmark uses what it needs of it.
 #![allow(dead_code)]
 
-use std::time::{Duration, Instant};
+use std::{
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
 
 /// One line of the table.
 pub struct Row {
@@ -36,6 +39,23 @@ pub fn time(count: u32, mut work: impl FnMut()) -> Duration {
         begin.elapsed() / count
     };
     (0..9).map(round).min().unwrap_or(Duration::MAX)
+}
+
+/// A process that ends with this one.
+pub struct Process(pub Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The binary of this build.
+pub fn tidegate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
 }
 
 /// The processor time that a process has used.

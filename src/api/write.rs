@@ -215,9 +215,7 @@ impl<'a> Fields<'a> {
             Some((at, old)) => {
                 self.written |= 1 << at;
                 if !new.is(old) {
-                    if let Some(field) = self.new.get_mut(key) {
-                        *field = new;
-                    }
+                    *self.new.entry(key) = new;
                 }
             }
             None => drop(self.new.insert(intern(key), new)),

@@ -176,7 +176,7 @@ impl Value {
             *self = Value::object();
         }
         let Value::Map(map) = self else { return };
-        map.field(first, intern).set_at(rest, value);
+        map.entry(first).set_at(rest, value);
     }
 
     /// Removes the value at a path of object fields and returns it.
@@ -323,16 +323,10 @@ impl Map {
     }
 
     /// The field named `key`, made `null` first if there is none.
-    pub fn entry(&mut self, key: impl Into<Text>) -> &mut Value {
-        let key = key.into();
-        self.field(&key, |_| key.clone())
-    }
-
-    /// The same; the key is only made if it is not there.
-    fn field(&mut self, key: &str, make: impl FnOnce(&str) -> Text) -> &mut Value {
+    pub fn entry(&mut self, key: &str) -> &mut Value {
         let at = self.position(key).unwrap_or_else(|| {
             let at = self.find(key).unwrap_or_else(|at| at);
-            Arc::make_mut(&mut self.0).insert(at, (make(key), Value::Null));
+            Arc::make_mut(&mut self.0).insert(at, (intern(key), Value::Null));
             at
         });
         &mut Arc::make_mut(&mut self.0)[at].1

@@ -90,10 +90,8 @@ pub fn set(conditions: &mut Vec<RolloutCondition>, mut condition: RolloutConditi
     if is_said(conditions, &condition.r#type, &condition.status, &condition.reason) {
         return Set::Same;
     }
-    if let Some(old) = find(conditions, &condition.r#type) {
-        if old.status == condition.status {
-            condition.last_transition_time = old.last_transition_time;
-        }
+    if let Some(old) = find(conditions, &condition.r#type).filter(|old| old.status == condition.status) {
+        condition.last_transition_time = old.last_transition_time;
     }
     remove(conditions, &condition.r#type);
     conditions.push(condition);

@@ -21,7 +21,7 @@ pub fn spoil(object: &mut Value, seed: u64) {
             items.iter_mut().for_each(|item| spoil(item, dice));
         } else if let Some(map) = value.as_map_mut() {
             let keys: Vec<_> = map.keys().cloned().collect();
-            keys.iter().for_each(|key| spoil(map.entry(key.clone()), dice));
+            keys.iter().for_each(|key| spoil(map.entry(key), dice));
         }
     }
     spoil(object, &mut Dice(seed));

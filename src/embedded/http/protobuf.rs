@@ -166,7 +166,7 @@ fn read_field(
     match &schema.shape {
         Shape::List { items, .. } => {
             let items = inner.unwrap_or(items);
-            let slot = into.entry(json);
+            let slot = into.entry(&json);
             if slot.is_null() {
                 *slot = Value::list([]);
             }
@@ -192,7 +192,7 @@ fn read_field(
                 }
             }
             let value = value.map_or_else(|| empty(values), Ok)?;
-            let slot = into.entry(json);
+            let slot = into.entry(&json);
             if slot.is_null() {
                 *slot = Value::object();
             }

@@ -208,7 +208,7 @@ fn put(value: &mut Value, path: &[Value], new: Option<&Value>) {
             let (map, key): (&mut Map, Text) = (value.as_map_mut().unwrap(), intern(step.as_str().unwrap()));
             match (rest.is_empty(), new) {
                 (true, None) => drop(map.remove(&key)),
-                _ => put(map.entry(key), rest, new),
+                _ => put(map.entry(&key), rest, new),
             }
         }
     }
