@@ -121,8 +121,7 @@ impl Scene {
     }
 
     fn set_image(&self, name: &str, image: &str) {
-        let patch = value!([{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}]);
-        self.ask(Verb::Patch(PatchType::Json), "argoproj.io", "v1alpha1", "rollouts", name, patch);
+        self.ask(Verb::Patch(PatchType::Json), "argoproj.io", "v1alpha1", "rollouts", name, to_image(image));
     }
 
     async fn end(mut self) {
@@ -130,6 +129,30 @@ impl Scene {
         tokio::time::timeout(Duration::from_secs(20), self.daemon).await.unwrap().unwrap();
         self.cluster.close();
     }
+}
+
+fn to_image(image: &str) -> Value {
+    value!([{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}])
+}
+
+/// S12: the server is asked who wrote a ReplicaSet that only looks like what is asked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_set_that_somebody_edited_is_not_the_new_version() {
+    let (scene, image) = (Scene::new(), "registry.example/web:2.0");
+    scene.create("canary.yaml");
+    let first = scene.phase("web", "Healthy").await;
+    let set = format!("web-{}", first.str_at(&["status", "stableRS"]).unwrap());
+    scene.ask(Verb::Patch(PatchType::Json), "apps", "v1", "replicasets", &set, to_image(image));
+    scene.set_image("web", image);
+    let paused = scene.phase("web", "Paused").await;
+    assert_ne!(paused.at(&["status", "currentPodHash"]), first.at(&["status", "currentPodHash"]));
+    assert_eq!(paused.at(&["status", "stableRS"]), first.at(&["status", "stableRS"]));
+    // What is the default anyway makes no new version.
+    let protocol = value!([{"op": "add", "path": "/spec/template/spec/containers/0/ports/0/protocol", "value": "TCP"}]);
+    scene.ask(Verb::Patch(PatchType::Json), "argoproj.io", "v1alpha1", "rollouts", "web", protocol);
+    let still = scene.phase("web", "Paused").await;
+    assert_eq!(still.at(&["status", "currentPodHash"]), paused.at(&["status", "currentPodHash"]));
+    scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

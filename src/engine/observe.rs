@@ -14,7 +14,7 @@ use crate::{
     api::{self, Rollout},
     kubernetes::{object, value::Value},
     model::{hash, names},
-    rollout::{Conditions, Seen, services, templates, view},
+    rollout::{Conditions, Seen, View, services, templates, view},
     route::{self, Id, Routed, Verification},
 };
 
@@ -154,6 +154,7 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<Seen> {
         rollout: object,
         written: None,
         conditions: Conditions::default(),
+        altered: Vec::new(),
     })
 }
 
@@ -198,6 +199,13 @@ pub fn missing(seen: &Seen) -> Vec<ObjectKey> {
         }
     };
     referred(&rollout).into_iter().filter(|key| !is_seen(key)).collect()
+}
+
+/// The ReplicaSet about which the server is to be asked who wrote it, before its template is believed.
+pub fn doubtful(view: &View) -> Option<ObjectKey> {
+    let name = &view.taken_for_template()?.info.name;
+    let place = Place::new(&view.rollout.metadata.namespace, name);
+    Some(ObjectKey { resource: resource::sets(), place })
 }
 
 /// The Rollouts that a change of another object is about: those that name it, and those that own it.

@@ -42,8 +42,12 @@ use crate::{
         write::Written,
     },
     io,
-    kubernetes::value::{Text, Value},
+    kubernetes::{
+        apply::Managers,
+        value::{Text, Value},
+    },
     metric,
+    model::template,
     rollout::{Conditions, Event, Seen, Verdict, View, check, decide, diff, services},
 };
 
@@ -333,7 +337,7 @@ impl Daemon {
                 pass::announce(&api, &seen.rollout, &event, seen.now, 0).await;
             }
             let mut written = Vec::new();
-            let outcome = pass(&api, &key, &seen, record.as_deref(), &mut written).await;
+            let outcome = pass(&api, &key, seen, record.as_deref(), &mut written).await;
             Done { written, outcome, took: begun.elapsed() }
         });
         self.under_way.insert(handle.id(), subject);
@@ -443,16 +447,24 @@ async fn turn(gate: &mut Option<Gate>) {
 }
 
 /// One pass: decides on what was seen and carries it out.
-async fn pass(api: &Api, key: &Key, seen: &Seen, record: Option<&Path>, written: &mut Vec<Written>) -> Outcome {
+async fn pass(api: &Api, key: &Key, mut seen: Seen, record: Option<&Path>, written: &mut Vec<Written>) -> Outcome {
     // Never assume what was not seen: whether something is missing is asked of the server, once, before it is said.
-    for missing in observe::missing(seen) {
+    for missing in observe::missing(&seen) {
         if api.object(&missing.resource, &missing.place).await.is_ok() {
             tracing::debug!(rollout = %key.place, %missing.resource, name = %missing.place.name, "is there, and not seen yet");
             return Outcome::Failed(None);
         }
     }
-    let begun = Instant::now();
-    let view = View::of(seen);
+    let mut begun = Instant::now();
+    let mut view = View::of(&seen);
+    if observe::doubtful(&view).is_some() {
+        view = match ask(api, &mut seen, view).await {
+            Ok(view) => view,
+            Err(error) => return failed(key, &error, seen.now),
+        };
+        // How long the server took is not how long it takes to decide.
+        begun = Instant::now();
+    }
     let verdict = decide(&view);
     let actions = diff(&view, &verdict);
     let broken = check(&view, &verdict, &actions);
@@ -465,7 +477,7 @@ async fn pass(api: &Api, key: &Key, seen: &Seen, record: Option<&Path>, written:
         "decided"
     );
     if let Some(folder) = record {
-        record_decision(folder, &key.place, seen, &verdict).await;
+        record_decision(folder, &key.place, &seen, &verdict).await;
     }
     if !broken.is_empty() {
         let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
@@ -483,6 +495,23 @@ async fn pass(api: &Api, key: &Key, seen: &Seen, record: Option<&Path>, written:
         pass::announce(api, &seen.rollout, event, seen.now, number + 2).await;
     }
     Outcome::Settled(verdict.wake)
+}
+
+/// Asks the server who wrote the ReplicaSet that only its template makes the new one; one that was altered is not taken,
+/// and then another one may be.
+async fn ask(api: &Api, seen: &mut Seen, mut view: View) -> Result<View, Error> {
+    while let Some(set) = observe::doubtful(&view) {
+        let live = api.object(&set.resource, &set.place).await?;
+        // Owners that cannot be read tell nothing.
+        let managers = live.at(&["metadata", "managedFields"]).and_then(|wire| Managers::parse(wire).ok());
+        if !managers.is_some_and(|managers| template::is_altered(&managers)) {
+            break;
+        }
+        tracing::info!(set = %set.place, "was altered since it was made, and is not taken for its template");
+        seen.altered.push(set.place.name);
+        view = View::of(seen);
+    }
+    Ok(view)
 }
 
 fn failed(key: &Key, error: &Error, now: Timestamp) -> Outcome {

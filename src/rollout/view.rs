@@ -15,14 +15,17 @@ use super::{
     workload::{self, Resolved},
 };
 use crate::{
-    api::{self, Rollout, RolloutCondition, Time, constants::label},
+    api::{
+        self, Rollout, RolloutCondition, Time,
+        constants::{condition, label, phase, reason},
+    },
     kubernetes::{
         object,
         selector::Labels,
         value::{Text, Value},
     },
     model::{
-        codec, hash,
+        codec, conditions, hash,
         memory::Memory,
         names,
         parse::{self, PodsFrom},
@@ -67,6 +70,10 @@ pub struct Seen {
     /// Which conditions it is to have.
     #[serde(skip_serializing_if = "Conditions::is_usual")]
     pub conditions: Conditions,
+    /// The names of its ReplicaSets of which the server says that somebody altered their pods. Only those are asked about
+    /// that [`View::taken_for_template`] names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub altered: Vec<Text>,
 }
 
 /// Which conditions a Rollout has.
@@ -219,7 +226,7 @@ impl View {
         let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
         let step_hash = seen.rollout.at(&["spec", "strategy"]).map(hash::steps).unwrap_or_default();
         let claim = Claim::of(&rollout, &seen.sets, &hash);
-        let (new, stable) = versions(&rollout, &hash, &claim.owned);
+        let (new, stable) = versions(&rollout, &hash, &claim.owned, &seen.altered);
         // Rare, and costly to find out: only where the template is about to matter.
         let is_open = matches!(workload, Ok(None)) && (new.is_none() || invalid.is_some());
         let mut reading = if is_open { malformed::read(&rollout) } else { None };
@@ -269,6 +276,28 @@ impl View {
     /// The ReplicaSet of the version that was promoted last.
     pub fn stable_set(&self) -> Option<&Set> {
         self.sets.get(self.stable?)
+    }
+
+    /// The new ReplicaSet, if it is that only because its template says so: it does not carry the hash. Whether the template
+    /// is as it was made is to be asked before this is believed (S12): who edits an old ReplicaSet until it looks like what
+    /// the specification asks for next would otherwise have called old pods the new version. Nothing to ask is what status
+    /// has already called healthy at this specification, so that a Rollout at rest costs no question.
+    pub fn taken_for_template(&self) -> Option<&Set> {
+        self.new_set().filter(|new| new.info.hash != self.hash && !self.is_settled(&new.info.hash))
+    }
+
+    /// Whether status says of this version that all is as the specification, as it is now, wants it. The phase alone
+    /// does not tell: it stays as it is when the server does not take a new ReplicaSet, and only the condition changes.
+    fn is_settled(&self, hash: &str) -> bool {
+        let status = &self.rollout.status;
+        let workload = self.workload.as_ref().map(|workload| workload.generation.to_string()).unwrap_or_default();
+        let progressing = conditions::find(&status.conditions, condition::PROGRESSING);
+        status.phase == phase::HEALTHY
+            && progressing.is_some_and(|progressing| progressing.reason == reason::NEW_REPLICA_SET_AVAILABLE)
+            && status.current_pod_hash == hash
+            && status.stable_rs == hash
+            && status.observed_generation == self.rollout.metadata.generation.to_string()
+            && status.workload_observed_generation == workload
     }
 
     /// The stable ReplicaSet, if it is not the new one.
@@ -334,11 +363,11 @@ impl Claim {
 }
 
 /// Which of the ReplicaSets is new, and which is stable.
-fn versions(rollout: &Rollout, hash: &str, sets: &[Value]) -> (Option<usize>, Option<usize>) {
+fn versions(rollout: &Rollout, hash: &str, sets: &[Value], altered: &[Text]) -> (Option<usize>, Option<usize>) {
     let status = &rollout.status;
     let recorded = [status.current_pod_hash.as_str(), status.stable_rs.as_str()];
     let anti_affinity = AntiAffinity::of(&rollout.spec.strategy);
-    let wanted = Wanted { template: &rollout.spec.template, hash, recorded: &recorded, anti_affinity };
+    let wanted = Wanted { template: &rollout.spec.template, hash, recorded: &recorded, anti_affinity, altered };
     let new = template::find(&wanted, sets).map(template::Found::index);
     let carries = |index: &usize| replica_set::hash(&sets[*index]) == status.stable_rs;
     let stable =
@@ -422,4 +451,58 @@ pub(super) fn affinity_is_outdated(view: &View, set: &Set) -> bool {
     let rule = AntiAffinity::of(&view.rollout.spec.strategy);
     let status = &view.rollout.status;
     rule.is_some_and(|rule| rule.is_outdated(affinity, &status.stable_rs, &set.info.hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    /// A Rollout whose new version is the set `web-then`, for its template alone.
+    fn seen(status: Value) -> Seen {
+        let pods = |labels: Value| value!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "a:1"}]}});
+        let labels = value!({"app": "web", label::POD_TEMPLATE_HASH: "then"});
+        let owners = value!([{"kind": "Rollout", "name": "web", "uid": "ro", "controller": true}]);
+        let metadata = value!({"name": "web-then", "namespace": "shop", "labels": labels, "ownerReferences": owners});
+        let live = template::Prepared::of(&pods(labels.clone()));
+        let mut set = value!({"metadata": metadata, "spec": {"replicas": 1}});
+        set.set_at(&["spec", "template"], live.value());
+        let spec = value!({"selector": {"matchLabels": {"app": "web"}}, "template": pods(value!({"app": "web"}))});
+        let metadata = value!({"name": "web", "namespace": "shop", "uid": "ro", "generation": 2});
+        let rollout = value!({"metadata": metadata, "spec": spec, "status": status});
+        Seen { rollout, sets: vec![set], ..Seen::default() }
+    }
+
+    fn settled(changes: &[(&str, Value)]) -> Value {
+        let progressing = value!([{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]);
+        let mut status = value!({"phase": "Healthy", "currentPodHash": "then", "stableRS": "then", "observedGeneration": "2", "conditions": progressing});
+        changes.iter().for_each(|(key, value)| status.set_at(&[key], value.clone()));
+        status
+    }
+
+    #[test]
+    fn s12_a_template_is_doubted_until_status_has_settled_it() {
+        let refused = value!([{"type": "Progressing", "status": "False", "reason": "ReplicaSetCreateError"}]);
+        for (status, is_doubted) in [
+            (settled(&[]), false),
+            (value!({}), true),
+            (settled(&[("observedGeneration", "1".into())]), true),
+            (settled(&[("phase", "Degraded".into())]), true),
+            (settled(&[("stableRS", "before".into())]), true),
+            (settled(&[("workloadObservedGeneration", "1".into())]), true),
+            (settled(&[("conditions", refused)]), true),
+        ] {
+            let view = View::of(&seen(status.clone()));
+            let name = view.new_set().map(|set| set.info.name.as_str());
+            assert_eq!(name, Some("web-then"), "{status}");
+            assert_eq!(view.taken_for_template().is_some(), is_doubted, "{status}");
+        }
+    }
+
+    #[test]
+    fn s12_a_set_that_was_altered_is_not_the_new_one() {
+        let view = View::of(&Seen { altered: vec!["web-then".into()], ..seen(settled(&[])) });
+        assert!(view.new_set().is_none() && view.taken_for_template().is_none());
+        assert_eq!(view.stable_set().map(|set| set.info.name.as_str()), Some("web-then"));
+    }
 }

@@ -44,6 +44,8 @@ pub struct Checker {
     pauses: BTreeSet<(Text, u64, i64)>,
     /// Which attempt each Rollout is in.
     attempts: BTreeMap<Text, u64>,
+    /// The ReplicaSets whose pods somebody else altered, as they were before, by uid.
+    altered: BTreeMap<Text, Value>,
     /// When old versions must have gone, by uid.
     deadlines: BTreeMap<Text, (Timestamp, Text)>,
 }
@@ -180,6 +182,21 @@ impl Checker {
         }
     }
 
+    /// What is called healthy was made from the template that is asked for, whatever its own became since (S12).
+    fn watch_identity(&mut self, store: &Store, change: &Change) {
+        let (rollout, uid, namespace) = (&change.object.value, change.object.uid(), change.object.namespace());
+        let Some(hash) = rules::healthy_version(rollout) else { return };
+        let mut sets = store.list("apps", "replicasets", &namespace);
+        let current = sets.find(|set| {
+            object::controller(&set.value).as_ref() == Some(&uid)
+                && set.value.str_at(&["metadata", "labels", label::POD_TEMPLATE_HASH]) == Some(hash)
+        });
+        let Some(set) = current else { return };
+        if self.altered.get(&set.uid()).is_some_and(|made| rules::images(made) != rules::images(rollout)) {
+            self.broken.push(format!("S12: {} was made from another template", set.name()));
+        }
+    }
+
     fn rollout_changed(&mut self, store: &Store, change: &Change) {
         let (uid, name) = (change.object.uid(), change.object.name());
         let (Some(old), new) = (&change.old, &change.object.value) else { return };
@@ -189,6 +206,7 @@ impl Checker {
         let is_own = self.own.contains(&change.version);
         if is_own {
             self.watch_gate(store, change, &old.value);
+            self.watch_identity(store, change);
         }
         for broken in rules::status(&old.value, new) {
             self.broken.push(format!("{broken} ({name})"));
@@ -217,12 +235,16 @@ impl Checker {
             return;
         }
         let is_own = self.own.contains(&change.version);
+        let before = change.old.as_ref().filter(|old| !is_own && rules::differ_in_template(&old.value, set));
+        if let Some(before) = before {
+            self.altered.entry(uid.clone()).or_insert_with(|| before.value.clone());
+        }
         let siblings: Vec<&Value> = store
             .list("apps", "replicasets", &change.object.namespace())
             .map(|sibling| &sibling.value)
             .filter(|sibling| object::controller(sibling).as_ref() == Some(&owner))
             .filter(|sibling| sibling.at(&["metadata", "uid"]) != set.at(&["metadata", "uid"]))
-            .filter(|sibling| self.is_known(sibling))
+            .filter(|sibling| self.is_known(sibling) && !self.is_altered(sibling))
             .collect();
         if is_own {
             self.broken.extend(rules::siblings(change.old.as_ref().map(|old| &old.value), set, &siblings));
@@ -245,6 +267,11 @@ impl Checker {
         {
             self.deadlines.insert(uid, (deadline, change.object.name()));
         }
+    }
+
+    /// Whether somebody altered a ReplicaSet: what it looks like no longer says what it is.
+    fn is_altered(&self, set: &Value) -> bool {
+        set.at(&["metadata", "uid"]).and_then(Value::as_text).is_some_and(|uid| self.altered.contains_key(uid))
     }
 
     /// Whether a pass could know of a ReplicaSet: it saw it, or was told of its creation. An answer may be lost, and a watch

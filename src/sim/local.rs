@@ -28,7 +28,7 @@ use crate::{
     engine::{
         cache::News,
         key::{Key, Machine, ObjectKey, Place, Resource},
-        observe::resource,
+        observe::{self, resource},
         queue,
         state::{State, subject},
         write::{self, Write, Written},
@@ -38,6 +38,7 @@ use crate::{
         status::Status,
         value::{Text, Value},
     },
+    model::template,
     rollout::{
         Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, refused, rest::is_at_rest, services,
     },
@@ -348,11 +349,25 @@ impl Local {
         self.state.see(place, self.store.now())
     }
 
+    /// Makes sense of what was seen, with the answers of the server about ReplicaSets that only their template makes the new one.
+    fn view(&self, mut seen: Seen) -> Result<View, Stop> {
+        let mut view = View::of(&seen);
+        while let Some(ObjectKey { resource, place }) = observe::doubtful(&view) {
+            let live = self.store.get(&resource.group, &resource.plural, &place.namespace, &place.name);
+            if !template::is_altered(&live.ok_or(Stop::Failed(None))?.managers) {
+                break;
+            }
+            seen.altered.push(place.name);
+            view = View::of(&seen);
+        }
+        Ok(view)
+    }
+
     fn decide(&mut self, key: &Key, written: &mut Vec<Written>) -> Result<Option<Timestamp>, Stop> {
         let place = &key.place;
         let Some(seen) = self.see(place) else { return Ok(None) };
         self.checker.sees(&seen);
-        let view = View::of(&seen);
+        let view = self.view(seen)?;
         if self.known.insert(view.rollout.metadata.uid.as_str().into()) {
             let message = constants::message::added_to_informer(&place.namespace, &place.name);
             let event = Event { warning: false, reason: constants::reason::ADDED_TO_INFORMER, message };

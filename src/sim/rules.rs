@@ -302,6 +302,26 @@ pub fn siblings(old: Option<&Value>, set: &Value, siblings: &[&Value]) -> Vec<St
     broken
 }
 
+/// Whether two states of a ReplicaSet make other pods.
+pub fn differ_in_template(old: &Value, new: &Value) -> bool {
+    bare_template(old).at(&["spec"]) != bare_template(new).at(&["spec"])
+}
+
+/// The version that status calls healthy, if it is about the newest specification and that holds its own template.
+pub fn healthy_version(rollout: &Value) -> Option<&str> {
+    let generation = rollout.int_at(&["metadata", "generation"]).unwrap_or_default().to_string();
+    let is_told = text(rollout, "phase") == "Healthy"
+        && text(rollout, "observedGeneration") == generation
+        && rollout.at(&["spec", "workloadRef"]).is_none();
+    is_told.then(|| text(rollout, "currentPodHash"))
+}
+
+/// The images of the pods that an object makes.
+pub fn images(object: &Value) -> Vec<Option<&str>> {
+    let containers = object.list_at(&["spec", "template", "spec", "containers"]);
+    containers.iter().map(|container| container.str_at(&["image"])).collect()
+}
+
 /// A pod template without what a role or the engine puts in.
 fn bare_template(set: &Value) -> Value {
     let mut template = set.at(&["spec", "template"]).cloned().unwrap_or_default();
@@ -472,6 +492,21 @@ mod tests {
         assert_eq!(siblings(None, &set("b", "2", "v1"), &[&other]), ["S9: b has the template of a"]);
         assert_eq!(siblings(None, &set("b", "1", "v2"), &[&other]), ["S14: b is not the only one of revision 1"]);
         assert_eq!(siblings(Some(&set("b", "1", "v2")), &set("b", "1", "v2"), &[&other]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn s12_a_version_is_what_it_was_made_from() {
+        let set = |image: &str, affinity: &str| value!({"spec": {"template": {"spec": {"containers": [{"image": image}], "affinity": affinity}}}});
+        assert!(differ_in_template(&set("v1", ""), &set("v2", "")));
+        assert!(!differ_in_template(&set("v1", ""), &set("v1", "x")));
+        assert_eq!(images(&set("v1", "")), [Some("v1")]);
+        let rollout = |phase: &str, observed: &str| {
+            value!({"metadata": {"generation": 2},
+                "status": {"phase": phase, "observedGeneration": observed, "currentPodHash": "a"}})
+        };
+        assert_eq!(healthy_version(&rollout("Healthy", "2")), Some("a"));
+        assert_eq!(healthy_version(&rollout("Healthy", "1")), None);
+        assert_eq!(healthy_version(&rollout("Paused", "2")), None);
     }
 
     #[test]

@@ -33,6 +33,7 @@ fn found(input: &Json, expect: &Json) -> Option<Json> {
         hash: &hash,
         recorded: &recorded,
         anti_affinity: AntiAffinity::of(&crate::rollouts::rollout(&input["rollout"]).spec.strategy),
+        altered: &[],
     };
     let found = find(&wanted, &sets);
     let name = found.and_then(|found| sets[found.index()].str_at(&["metadata", "name"]));

@@ -325,6 +325,12 @@ impl Set {
         }
     }
 
+    /// The paths that go on from the field at this path, from there; `None` if none does.
+    pub fn below(&self, fields: &[&str]) -> Option<&Set> {
+        let Some((first, rest)) = fields.split_first() else { return Some(self).filter(|set| !set.is_empty()) };
+        self.entry(&PathElement::field(first))?.children.below(rest)
+    }
+
     /// Adds a path. The empty path, the whole object, is owned by nobody.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::Prepared;
 use crate::{
-    kubernetes::value::Value,
+    kubernetes::value::{Text, Value},
     model::{affinity, ephemeral, replica_set, strategy::AntiAffinity},
 };
 
@@ -19,6 +19,8 @@ pub struct Wanted<'a> {
     pub recorded: &'a [&'a str],
     /// The rule by which terms were put into live templates.
     pub anti_affinity: Option<AntiAffinity>,
+    /// The names of ReplicaSets whose template is not as it was made: what it says today does not tell what they are.
+    pub altered: &'a [Text],
 }
 
 /// How a ReplicaSet was recognised, and where it stands in the list.
@@ -52,6 +54,10 @@ pub fn find(wanted: &Wanted<'_>, sets: &[Value]) -> Option<Found> {
     // Filling in the defaults is dear, and a set that carries the hash does not need it.
     let prepared = OnceCell::new();
     let is_wanted = |index: &usize| {
+        let name = sets[*index].str_at(&["metadata", "name"]);
+        if wanted.altered.iter().any(|altered| Some(altered.as_str()) == name) {
+            return false;
+        }
         let live = affinity::without_injected(&ephemeral::without(&sets[*index]), wanted.anti_affinity);
         prepared.get_or_init(|| Prepared::of(wanted.template)).equals(&live)
     };
@@ -76,8 +82,14 @@ mod tests {
 
     #[track_caller]
     fn check(recorded: &[&str], sets: &[Value], expected: Option<Found>) {
+        check_altered(&[], recorded, sets, expected);
+    }
+
+    #[track_caller]
+    fn check_altered(altered: &[&str], recorded: &[&str], sets: &[Value], expected: Option<Found>) {
         let template = value!({"spec": {"containers": [{"name": "c", "image": "a:1"}]}});
-        let wanted = Wanted { template: &template, hash: "mine", recorded, anti_affinity: None };
+        let altered: Vec<Text> = altered.iter().map(|name| (*name).into()).collect();
+        let wanted = Wanted { template: &template, hash: "mine", recorded, anti_affinity: None, altered: &altered };
         assert_eq!(find(&wanted, sets), expected);
     }
 
@@ -108,5 +120,19 @@ mod tests {
             set("r-a", "a", "a:1", "2026-01-01T00:00:00Z"),
         ];
         check(&[], &sets, Some(Found::ByTemplate(2)));
+    }
+    #[test]
+    fn a_template_that_was_altered_tells_nothing() {
+        let sets =
+            [set("r-then", "then", "a:1", "2026-01-01T00:00:00Z"), set("r-b", "b", "a:1", "2026-01-02T00:00:00Z")];
+        check_altered(&["r-then"], &["then"], &sets, Some(Found::ByTemplate(1)));
+        check_altered(&["r-then", "r-b"], &["then"], &sets, None);
+        // The hash is not read from the template.
+        check_altered(
+            &["r-mine"],
+            &[],
+            &[set("r-mine", "mine", "a:1", "2026-01-01T00:00:00Z")],
+            Some(Found::ByHash(0)),
+        );
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! A template is recognised three ways, in this order: by what status recorded, by its hash, by comparison. The hash alone
 //! would not do: it changes with the library that computes it, and a hash that changed by itself would roll out every
-//! workload anew. Never writes a template.
+//! workload anew. Nor would a comparison alone: a template that somebody edited may look like any other, so that the server
+//! is asked who wrote it before it decides. Never writes a template.
 
+mod altered;
 mod equal;
 mod find;
 
+pub use altered::is_altered;
 pub use equal::Prepared;
 pub use find::{Found, Wanted, find};
 
