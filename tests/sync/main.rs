@@ -3,10 +3,12 @@
 
 #[path = "../git/authority.rs"]
 mod authority;
+mod crash;
 mod host;
 mod hosted;
 mod hostile;
 mod leaving;
+mod line;
 mod objects;
 mod remote;
 mod rights;

@@ -38,7 +38,11 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::{host::Host, rights::Rights};
+use crate::{
+    host::Host,
+    line::{Line, Whose},
+    rights::Rights,
+};
 
 /// When every story begins.
 const START: &str = "2026-01-01T00:00:00Z";
@@ -63,6 +67,8 @@ pub struct Scene {
     cache: TempDir,
     /// What asks through this is let in or not.
     pub rights: Rights,
+    /// Between the daemon and the cluster, in this life of it.
+    pub line: Line,
     pub board: Board,
     /// The only namespace that the daemon looks after.
     pub namespace: Option<String>,
@@ -224,6 +230,7 @@ impl Scene {
             remote: false,
             cache: tempfile::tempdir().unwrap(),
             rights: Rights::default(),
+            line: Line::default(),
             board: Board::default(),
             namespace: None,
             hooks: None,
@@ -259,13 +266,14 @@ impl Scene {
         }
     }
 
-    fn api(&self) -> Api {
+    fn api(&self, whose: Whose) -> Api {
         let front = Front::new(self.cluster.clone(), Settings::default());
-        Api::new(Client::new(self.rights.clone().over(front), "default"))
+        Api::new(Client::new(self.line.to(self.rights.clone().over(front), whose), "default"))
     }
 
     /// Starts the daemon: the engine and the sources.
     pub fn start(&mut self) {
+        self.line = Line::default();
         let mut stop = || {
             let (stop, stopped) = oneshot::channel();
             self.stops.push(stop);
@@ -274,7 +282,7 @@ impl Scene {
         let (engine, sources) = (stop(), stop());
         let settings =
             daemon::Settings { clock: self.clock, namespace: self.namespace.clone(), ..daemon::Settings::default() };
-        self.tasks.push(tokio::spawn(daemon::run(self.api(), settings, engine)));
+        self.tasks.push(tokio::spawn(daemon::run(self.api(Whose::Engine), settings, engine)));
         let (hints, hinted) = mpsc::channel(16);
         let (told, heard) = mpsc::channel(1024);
         let given = Given {
@@ -297,7 +305,7 @@ impl Scene {
             clock: self.clock,
             ..source::Settings::default()
         };
-        self.tasks.push(tokio::spawn(source::run(self.api(), settings, hinted, Some(told), sources)));
+        self.tasks.push(tokio::spawn(source::run(self.api(Whose::Sources), settings, hinted, Some(told), sources)));
         (self.hints, self.heard) = (Some(hints), Some(heard));
     }
 
@@ -309,6 +317,18 @@ impl Scene {
         for task in self.tasks.drain(..) {
             task.await.unwrap();
         }
+        self.listen();
+    }
+
+    /// The daemon dies in the middle of whatever it does.
+    pub async fn crash(&mut self) {
+        self.line.die();
+        for task in self.tasks.drain(..) {
+            task.abort();
+            assert!(task.await.is_err_and(|error| error.is_cancelled()));
+        }
+        // Only now: whoever waits for these would take it for the wish to stop.
+        self.stops.clear();
         self.listen();
     }
 
