@@ -493,6 +493,14 @@ pub mod message {
         format!("Scaled {direction} ReplicaSet {set} (revision {revision}) from {from} to {to}")
     }
 
+    /// Two of [`scaled`] in one, if the second goes on where the first ended, in its direction.
+    pub fn scaled_on(first: &str, second: &str) -> Option<String> {
+        let (what, sizes) = first.rsplit_once(" from ")?;
+        let (same, more) = second.rsplit_once(" from ")?;
+        let ((from, middle), (begin, to)) = (sizes.split_once(" to ")?, more.split_once(" to ")?);
+        (what == same && middle == begin).then(|| format!("{what} from {from} to {to}"))
+    }
+
     /// Of a Service that is another Rollout's.
     pub fn service_managed_elsewhere(service: &str) -> String {
         format!("Service {} is managed by another Rollout", quoted(service))

@@ -260,7 +260,7 @@ impl Cluster {
     /// The objects of a kind in the namespace that the selector matches.
     pub fn scope(&self, resource: &Resource, selector: &str) -> Scope {
         let namespace = Some(self.namespace.clone());
-        Scope { resource: resource.clone(), namespace, selector: selector.to_owned(), fields: String::new() }
+        Scope { namespace, selector: selector.to_owned(), ..Scope::of(resource) }
     }
 
     /// One object; an error that names those with similar names if there is none.

@@ -13,4 +13,5 @@ pub mod observe;
 pub mod queue;
 pub mod references;
 pub mod state;
+pub mod words;
 pub mod write;

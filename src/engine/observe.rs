@@ -14,8 +14,8 @@ use crate::{
     api::{self, Rollout},
     kubernetes::{object, value::Value},
     model::{hash, names},
-    rollout::{Conditions, Seen, View, services, templates, view},
-    route::{self, Id, Routed, Verification},
+    rollout::{Seen, View, services, templates, view},
+    route::{self, Id, Routed},
 };
 
 /// The resources that the engine of Rollouts reads and writes.
@@ -116,10 +116,9 @@ pub fn templates(cache: &Cache, rollout: &Rollout) -> (Vec<Value>, bool) {
     })
 }
 
-/// Everything that a decision about a Rollout may know; `None` if there is none of that name.
-pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<Seen> {
+/// Everything that a decision about this Rollout may know; `None` if it is gone.
+pub fn see(cache: &Cache, place: &Place, rollout: &Rollout, now: Timestamp) -> Option<Seen> {
     let object = cache.get(&resource::rollouts(), place)?.clone();
-    let rollout: Rollout = api::read(&object).object;
     let at = |name: &str| Place::new(&place.namespace, name);
     let workload = rollout.spec.workload_ref.as_ref();
     let workload = workload.and_then(|workload| cache.get(&resource::workload(&workload.kind), &at(&workload.name)));
@@ -131,7 +130,7 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<Seen> {
     let namesake = cache.get(&sets, &at(&next));
     sets_seen.extend(namesake.filter(|set| !sets_seen.iter().any(|own| own.is(set))).cloned());
     let service = |name: &str| cache.get(&resource::services(), &at(name));
-    let pods = if view::needs_pods(&rollout, now) {
+    let pods = if view::needs_pods(rollout, now) {
         let uids = sets_seen.iter().filter_map(|set| set.str_at(&["metadata", "uid"]));
         uids.flat_map(|uid| cache.children(&resource::pods(), uid)).cloned().collect()
     } else {
@@ -143,18 +142,15 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<Seen> {
     };
     Some(Seen {
         now,
-        routes: route::named(&rollout).into_iter().filter_map(routed).collect(),
-        verification: Verification::NotAsked,
+        routes: route::named(rollout).into_iter().filter_map(routed).collect(),
         sets: sets_seen,
-        services: services::named(&rollout).iter().filter_map(|(_, name)| service(name)).cloned().collect(),
+        services: services::named(rollout).iter().filter_map(|(_, name)| service(name)).cloned().collect(),
         workload: workload.cloned(),
         pods,
-        templates: templates(cache, &rollout).0,
-        runs: runs(cache, &rollout),
+        templates: templates(cache, rollout).0,
+        runs: runs(cache, rollout),
         rollout: object,
-        written: None,
-        conditions: Conditions::default(),
-        altered: Vec::new(),
+        ..Seen::default()
     })
 }
 
@@ -184,8 +180,7 @@ pub fn referred(rollout: &Rollout) -> Vec<ObjectKey> {
 
 /// What a Rollout names and was not seen. It may exist all the same: each watch has its own pace, and the Rollout's may be
 /// ahead of the Services'.
-pub fn missing(seen: &Seen) -> Vec<ObjectKey> {
-    let rollout: Rollout = api::read(&seen.rollout).object;
+pub fn missing(rollout: &Rollout, seen: &Seen) -> Vec<ObjectKey> {
     let workload = rollout.spec.workload_ref.as_ref().map(|workload| resource::workload(&workload.kind));
     let is_seen = |key: &ObjectKey| {
         let named = |object: &Value| object.str_at(&["metadata", "name"]) == Some(key.place.name.as_str());
@@ -198,7 +193,7 @@ pub fn missing(seen: &Seen) -> Vec<ObjectKey> {
             seen.routes.iter().any(is_routed)
         }
     };
-    referred(&rollout).into_iter().filter(|key| !is_seen(key)).collect()
+    referred(rollout).into_iter().filter(|key| !is_seen(key)).collect()
 }
 
 /// The ReplicaSet about which the server is to be asked who wrote it, before its template is believed.
@@ -272,7 +267,10 @@ mod tests {
         let service = |name: &str| value!({"metadata": {"name": name}});
         let missing = |services: Vec<Value>, workload: Option<Value>| -> Vec<String> {
             let seen = Seen { rollout: rollout.clone(), services, workload, ..Seen::default() };
-            missing(&seen).iter().map(|key| format!("{} {}", key.resource, key.place.name)).collect()
+            missing(&api::read(&rollout).object, &seen)
+                .iter()
+                .map(|key| format!("{} {}", key.resource, key.place.name))
+                .collect()
         };
         assert_eq!(missing(vec![], None), ["services a", "services b", "deployments.apps old"]);
         assert_eq!(missing(vec![service("b")], Some(value!({}))), ["services a"]);

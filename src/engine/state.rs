@@ -20,8 +20,11 @@ use crate::{
     api::{self, Rollout, constants::annotation},
     kubernetes::value::Value,
     metric::job::outcome,
-    rollout::{Seen, services},
+    rollout::{Crowd, Seen, services},
 };
+
+/// From how many others on, who wait for a decision, what can wait does.
+const CROWD: usize = 32;
 
 /// What is known, awaited and due.
 #[derive(Debug, Clone, Default)]
@@ -98,8 +101,11 @@ impl State {
                 let place = Place { namespace: change.place.namespace.clone(), name };
                 heard.keys.push(Key { machine: Machine::Service, place });
             }
-            let rollout: Option<Rollout> = change.after.as_ref().map(|rollout| api::read(rollout).object);
-            self.references.set(&change.place, rollout.map_or_else(Vec::new, |rollout| observe::referred(&rollout)));
+            if !is_specified_as_before(&change) {
+                let rollout: Option<Rollout> = change.after.as_ref().map(|rollout| api::read(rollout).object);
+                let referred = rollout.map_or_else(Vec::new, |rollout| observe::referred(&rollout));
+                self.references.set(&change.place, referred);
+            }
             let key = subject(&change.place);
             match (change.after, change.before) {
                 (Some(_), None) if list.is_some() => {}
@@ -141,10 +147,16 @@ impl State {
         self.fence.saw_list(resource, u64::MAX, |_| false)
     }
 
-    /// Everything that a decision about a Rollout may know; `None` if there is none of that name.
-    pub fn see(&self, place: &Place, now: Timestamp) -> Option<Seen> {
+    /// The Rollout of this name, if there is one.
+    pub fn rollout(&self, place: &Place) -> Option<Rollout> {
+        self.cache.get(&resource::rollouts(), place).map(|rollout| api::read(rollout).object)
+    }
+
+    /// Everything that a decision about this Rollout may know; `None` if it is gone.
+    pub fn see(&self, place: &Place, rollout: &Rollout, now: Timestamp) -> Option<Seen> {
         let written = self.written.get(&subject(place)).copied();
-        observe::see(&self.cache, place, now).map(|seen| Seen { written, ..seen })
+        let crowd = if self.queue.depth().0 > CROWD { Crowd::Many } else { Crowd::Few };
+        observe::see(&self.cache, place, rollout, now).map(|seen| Seen { written, crowd, ..seen })
     }
 
     /// Who has a pass now. Never one who would decide on less than was written: it is told as `fenced`, and what is seen
@@ -191,6 +203,12 @@ impl State {
         }
         self.queue.done(key, outcome, now);
     }
+}
+
+/// Whether only something else than the specification has changed, as far as that can be told at a glance.
+fn is_specified_as_before(change: &Change) -> bool {
+    let spec = |object: &Option<Value>| object.as_ref().and_then(|object| object.get("spec")).cloned();
+    spec(&change.before).zip(spec(&change.after)).is_some_and(|(before, after)| before.is(&after))
 }
 
 /// The key of the Rollout at a place.

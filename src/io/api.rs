@@ -16,7 +16,7 @@ use crate::{
         key::{Place, Resource},
         metrics,
     },
-    kubernetes::value::Value,
+    kubernetes::value::{Part, Value},
 };
 
 /// What the server did not do, and why.
@@ -157,12 +157,14 @@ pub struct Api {
     /// In whose name requests are made, if not in our own.
     user: Option<Arc<str>>,
     gate: Option<Gate>,
+    /// How much is read of the answer to a write.
+    answers: Part,
 }
 
 impl Api {
     /// Asks through this client.
     pub fn new(client: Client) -> Api {
-        Api { client, metrics: Shared::default(), user: None, gate: None }
+        Api { client, metrics: Shared::default(), user: None, gate: None, answers: Part::Whole }
     }
 
     /// The same client in somebody else's name, with that one's rights.
@@ -173,6 +175,11 @@ impl Api {
     /// The same, for writes of whoever leads only: others are refused before they are sent.
     pub fn behind(self, gate: Gate) -> Api {
         Api { gate: Some(gate), ..self }
+    }
+
+    /// The same, for who wants to know of the answer to a write only which object it was and which version it has now.
+    pub fn briefly(self) -> Api {
+        Api { answers: Part::Metadata, ..self }
     }
 
     /// What holds its writes back, if anything does.
@@ -192,7 +199,12 @@ impl Api {
 
     /// Reads a path.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
-        self.send(Method::GET, path, None).await
+        self.get_part(path, Part::Whole).await
+    }
+
+    /// Reads this part of what is at a path.
+    pub async fn get_part(&self, path: &str, part: Part) -> Result<Value, Error> {
+        self.exchange(Method::GET, path, None, part).await
     }
 
     /// Reads an object.
@@ -283,6 +295,16 @@ impl Api {
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Error> {
+        self.exchange(method, path, body, self.answers).await
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &Value)>,
+        part: Part,
+    ) -> Result<Value, Error> {
         let unreachable = |cause: String| Error::Unreachable { method: method.clone(), path: path.to_owned(), cause };
         let mut request = Request::builder().method(method.clone()).uri(path);
         if let Some((kind, _)) = body {
@@ -299,7 +321,7 @@ impl Api {
         let answered = self.client.request_text(request).await.map_err(|error| Error::of(&method, path, error));
         self.count(&method, path, answered.as_ref().err());
         let text = answered?;
-        Value::from_json(text.as_bytes()).map_err(|error| unreachable(error.to_string()))
+        Value::part_of_json(text.as_bytes(), part).map_err(|error| unreachable(error.to_string()))
     }
 }
 

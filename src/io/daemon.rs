@@ -39,12 +39,13 @@ use crate::{
         observe::{self, resource},
         queue::Outcome,
         state::State,
+        words::Words,
         write::Written,
     },
     io,
     kubernetes::{
         apply::Managers,
-        value::{Text, Value},
+        value::{Part, Text, Value},
     },
     metric,
     model::template,
@@ -101,6 +102,7 @@ pub async fn run(api: Api, settings: Settings, stop: impl Future<Output = ()>) {
 /// Works until it is told to stop, and answers questions about itself meanwhile.
 pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>, stop: impl Future<Output = ()>) {
     let (sender, receiver) = mpsc::channel(BACKLOG);
+    let api = api.briefly();
     let mut daemon = Daemon {
         gate: api.gate().cloned(),
         leads: false,
@@ -113,6 +115,7 @@ pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>,
         known: HashSet::new(),
         passes: JoinSet::new(),
         under_way: HashMap::new(),
+        unsaid: HashMap::new(),
         web: Web::new().inspect_err(|error| tracing::warn!(%error, "metrics on the network cannot be measured")).ok(),
     };
     daemon.work(questions, stop).await;
@@ -134,6 +137,8 @@ struct Daemon {
     passes: JoinSet<Done>,
     /// What each pass is about, for one that panics.
     under_way: HashMap<Id, Key>,
+    /// What is still to be said about Rollouts.
+    unsaid: HashMap<Key, Words>,
     /// The way to those who measure.
     web: Option<Web>,
 }
@@ -141,6 +146,8 @@ struct Daemon {
 /// A pass that has ended.
 struct Done {
     written: Vec<Written>,
+    /// What it left to be said later.
+    unsaid: Words,
     outcome: Outcome,
     took: Duration,
 }
@@ -174,6 +181,11 @@ impl Daemon {
         if tokio::time::timeout(FAREWELL, farewell).await.is_err() {
             tracing::warn!("passes were still under way and are abandoned; the next start continues from what is");
         }
+        let now = self.settings.clock.now();
+        for (key, mut words) in self.unsaid.drain() {
+            let Some(rollout) = self.state.cache.get(&resource::rollouts(), &key.place) else { continue };
+            announce_all(&self.api, rollout, words.take(), now).await;
+        }
     }
 
     /// Begins to work when leadership begins, and leaves everything as it is when it ends. What was known in an earlier
@@ -184,6 +196,7 @@ impl Daemon {
             (self.sender, self.receiver) = mpsc::channel(BACKLOG);
             (self.state, self.passes) = (State::default(), JoinSet::new());
             self.under_way.clear();
+            self.unsaid.clear();
             resource::always().into_iter().for_each(|resource| self.watch(resource));
         } else if !leads && self.leads {
             self.watches.drain().for_each(|(_, watch)| watch.abort());
@@ -243,7 +256,7 @@ impl Daemon {
             None => format!("!{}", label::INSTANCE_ID),
         };
         let namespace = self.settings.namespace.clone();
-        let scope = Scope { resource: resource.clone(), namespace, selector, fields: String::new() };
+        let scope = Scope { namespace, selector, part: Part::WithoutOwners, ..Scope::of(&resource) };
         let handle = tokio::spawn(watch::follow(self.api.clone(), scope, self.sender.clone())).abort_handle();
         self.watches.insert(resource, handle);
     }
@@ -290,6 +303,7 @@ impl Daemon {
     /// A Rollout is gone.
     fn forget(&mut self, key: &Key, rollout: Value) {
         self.known.remove(rollout.str_at(&["metadata", "uid"]).unwrap_or_default());
+        self.unsaid.remove(key);
         let told = message::rollout_deleted(&key.place.name, &key.place.namespace);
         let event = Event { warning: false, reason: reason::ROLLOUT_DELETED, message: told };
         let (api, now) = (self.api.clone(), self.settings.clock.now());
@@ -317,18 +331,19 @@ impl Daemon {
                 }
                 Machine::Rollout | Machine::Experiment | Machine::Sync => {}
             }
-            let Some(seen) = self.see(&key.place, now) else {
+            let Some((seen, missing)) = self.see(&key.place, now) else {
                 self.state.queue.done(&key, Outcome::Settled(None), now);
                 continue;
             };
-            self.start_pass(key, seen);
+            self.start_pass(key, seen, missing);
         }
     }
 
-    fn start_pass(&mut self, key: Key, seen: Seen) {
+    fn start_pass(&mut self, key: Key, seen: Seen, missing: Vec<ObjectKey>) {
         let uid = seen.rollout.at(&["metadata", "uid"]).and_then(Value::as_text).cloned().unwrap_or_default();
         let is_new = self.known.insert(uid);
         let (api, record, subject) = (self.api.clone(), self.settings.record.clone(), key.clone());
+        let mut unsaid = self.unsaid.remove(&key).unwrap_or_default();
         let handle = self.passes.spawn(async move {
             let begun = Instant::now();
             if is_new {
@@ -337,8 +352,11 @@ impl Daemon {
                 pass::announce(&api, &seen.rollout, &event, seen.now, 0).await;
             }
             let mut written = Vec::new();
-            let outcome = pass(&api, &key, seen, record.as_deref(), &mut written).await;
-            Done { written, outcome, took: begun.elapsed() }
+            let outcome = match is_there(&api, &key, &missing).await {
+                true => Outcome::Failed(None),
+                false => pass(&api, &key, seen, record.as_deref(), &mut written, &mut unsaid).await,
+            };
+            Done { written, unsaid, outcome, took: begun.elapsed() }
         });
         self.under_way.insert(handle.id(), subject);
     }
@@ -367,7 +385,7 @@ impl Daemon {
                 Ok(wake) => Outcome::Settled(wake),
                 Err(error) => failed(&key, &error, now),
             };
-            Done { written, outcome, took: begun.elapsed() }
+            Done { written, unsaid: Words::default(), outcome, took: begun.elapsed() }
         });
         self.under_way.insert(handle.id(), subject);
     }
@@ -390,7 +408,7 @@ impl Daemon {
                 Ok(()) => Outcome::Settled(None),
                 Err(error) => failed(&key, &error, now),
             };
-            Done { written, outcome, took: begun.elapsed() }
+            Done { written, unsaid: Words::default(), outcome, took: begun.elapsed() }
         });
         self.under_way.insert(handle.id(), subject);
     }
@@ -405,10 +423,13 @@ impl Daemon {
             }
         };
         let Some(key) = self.under_way.remove(&id) else { return };
-        let Some(Done { written, outcome, took }) = done else {
+        let Some(Done { written, unsaid, outcome, took }) = done else {
             self.api.metrics().with(|metrics| metrics.passed(&key, 0.0, Ending::Failed));
             return self.state.queue.done(&key, Outcome::Failed(None), self.settings.clock.now());
         };
+        if !unsaid.is_empty() {
+            self.unsaid.insert(key.clone(), unsaid);
+        }
         let ending = match outcome {
             Outcome::Settled(_) => Ending::Settled,
             Outcome::Failed(_) => Ending::Failed,
@@ -418,9 +439,10 @@ impl Daemon {
         self.state.finish(&key, written, outcome, now, |resource| watches.contains_key(resource));
     }
 
-    /// Everything that a decision about a Rollout may know; `None` if it is gone, or if something is not known yet.
-    fn see(&mut self, place: &Place, now: Timestamp) -> Option<Seen> {
-        let rollout: Rollout = api::read(self.state.cache.get(&resource::rollouts(), place)?).object;
+    /// Everything that a decision about a Rollout may know, and what it names and was not seen; `None` if it is gone, or if
+    /// something is not known yet.
+    fn see(&mut self, place: &Place, now: Timestamp) -> Option<(Seen, Vec<ObjectKey>)> {
+        let rollout = self.state.rollout(place)?;
         for resource in observe::needs(&rollout, now) {
             self.watch(resource.clone());
             if !self.state.cache.is_listed(&resource) {
@@ -434,7 +456,9 @@ impl Daemon {
             }
         }
         let conditions = self.settings.conditions;
-        self.state.see(place, now).map(|seen| Seen { conditions, ..seen })
+        let seen = Seen { conditions, ..self.state.see(place, &rollout, now)? };
+        let missing = observe::missing(&rollout, &seen);
+        Some((seen, missing))
     }
 }
 
@@ -446,15 +470,35 @@ async fn turn(gate: &mut Option<Gate>) {
     }
 }
 
-/// One pass: decides on what was seen and carries it out.
-async fn pass(api: &Api, key: &Key, mut seen: Seen, record: Option<&Path>, written: &mut Vec<Written>) -> Outcome {
-    // Never assume what was not seen: whether something is missing is asked of the server, once, before it is said.
-    for missing in observe::missing(&seen) {
+/// Whether something that was not seen is there all the same. That is never assumed: the server is asked, once, before
+/// anybody is told that something is missing.
+async fn is_there(api: &Api, key: &Key, missing: &[ObjectKey]) -> bool {
+    for missing in missing {
         if api.object(&missing.resource, &missing.place).await.is_ok() {
             tracing::debug!(rollout = %key.place, %missing.resource, name = %missing.place.name, "is there, and not seen yet");
-            return Outcome::Failed(None);
+            return true;
         }
     }
+    false
+}
+
+/// Announces what is to be said about a Rollout, in its order.
+async fn announce_all(api: &Api, rollout: &Value, events: Vec<Event>, now: Timestamp) {
+    for (number, event) in events.iter().enumerate() {
+        pass::announce(api, rollout, event, now, number + 2).await;
+    }
+}
+
+/// One pass: decides on what was seen and carries it out. What is `unsaid` is said with what this one has to say, or with
+/// what the next one has.
+async fn pass(
+    api: &Api,
+    key: &Key,
+    mut seen: Seen,
+    record: Option<&Path>,
+    written: &mut Vec<Written>,
+    unsaid: &mut Words,
+) -> Outcome {
     let mut begun = Instant::now();
     let mut view = View::of(&seen);
     if observe::doubtful(&view).is_some() {
@@ -491,9 +535,11 @@ async fn pass(api: &Api, key: &Key, mut seen: Seen, record: Option<&Path>, writt
     if let Err(error) = pass::carry_out(api, &view, &verdict, &actions, written).await {
         return failed(key, &error, seen.now);
     }
-    for (number, event) in verdict.events.iter().enumerate() {
-        pass::announce(api, &seen.rollout, event, seen.now, number + 2).await;
+    unsaid.add(verdict.events, seen.now);
+    if let Some(latest) = unsaid.wait(seen.crowd, seen.now) {
+        return Outcome::Settled(verdict.wake.into_iter().chain([latest]).min());
     }
+    announce_all(api, &seen.rollout, unsaid.take(), seen.now).await;
     Outcome::Settled(verdict.wake)
 }
 

@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use futures::{AsyncBufReadExt, TryStreamExt};
+use futures::AsyncBufReadExt;
 use http::{Method, Request};
 use tokio::sync::mpsc::Sender;
 
 use super::api::{Api, Error};
 use crate::{
     engine::{cache::News, key::Resource},
-    kubernetes::value::Value,
+    kubernetes::value::{Part, Value},
 };
 
 /// How many objects a page of a list has.
@@ -35,6 +35,21 @@ pub struct Scope {
     pub selector: String,
     /// A field selector; all if empty.
     pub fields: String,
+    /// How much of each.
+    pub part: Part,
+}
+
+impl Scope {
+    /// All objects of a resource, whole.
+    pub fn of(resource: &Resource) -> Scope {
+        Scope {
+            resource: resource.clone(),
+            namespace: None,
+            selector: String::new(),
+            fields: String::new(),
+            part: Part::Whole,
+        }
+    }
 }
 
 /// Follows until the receiver is gone.
@@ -93,7 +108,8 @@ async fn announced_list(api: &Api, scope: &Scope, news: &Sender<(Resource, News)
 pub async fn list(api: &Api, scope: &Scope) -> Result<(Vec<Value>, u64), Error> {
     let (mut objects, mut next, mut version) = (Vec::new(), String::new(), 0);
     loop {
-        let page = api.get(&path(scope, &[("limit", PAGE.to_string()), ("continue", next.clone())])).await?;
+        let page = path(scope, &[("limit", PAGE.to_string()), ("continue", next.clone())]);
+        let page = api.get_part(&page, scope.part).await?;
         objects.extend(page.list_at(&["items"]).iter().cloned());
         let text = |key: &str| page.str_at(&["metadata", key]).unwrap_or_default();
         version = text("resourceVersion").parse().unwrap_or(version);
@@ -119,10 +135,11 @@ async fn stream(api: &Api, scope: &Scope, version: u64, news: &Sender<(Resource,
     let opened = api.client().request_stream(request).await;
     let opened = opened.map_err(|error| Error::of(&Method::GET, &path, error));
     api.count(&Method::GET, &path, opened.as_ref().err());
-    let mut lines = opened?.lines();
-    let mut version = version;
-    while let Some(line) = lines.try_next().await.map_err(|error| broken(error.to_string()))? {
-        let event = Value::from_json(line.as_bytes()).map_err(|error| broken(error.to_string()))?;
+    let mut lines = std::pin::pin!(opened?);
+    let (mut line, mut version) = (Vec::new(), version);
+    while lines.read_until(b'\n', &mut line).await.map_err(|error| broken(error.to_string()))? > 0 {
+        let event = Value::part_of_json(&line, scope.part).map_err(|error| broken(error.to_string()))?;
+        line.clear();
         let object = event.get("object").cloned().unwrap_or_default();
         let at = object.str_at(&["metadata", "resourceVersion"]).and_then(|text| text.parse().ok());
         let heard = match event.str_at(&["type"]).unwrap_or_default() {

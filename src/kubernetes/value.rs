@@ -8,9 +8,10 @@
 use std::{cell::RefCell, cmp::Ordering, collections::HashSet, fmt, iter, sync::Arc};
 
 use arcstr::ArcStr;
+use foldhash::fast::RandomState;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor},
+    de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
     ser::{SerializeMap, SerializeSeq},
 };
 
@@ -47,7 +48,12 @@ const FEW: usize = 24;
 impl Value {
     /// Reads JSON. A key given twice keeps its last value, as Go does; use [`parse`] to be told of it.
     pub fn from_json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
-        parse(bytes).map(|parsed| parsed.value)
+        Value::part_of_json(bytes, Part::Whole)
+    }
+
+    /// Reads this part of an object, or of what holds objects, and passes over the rest without making values of it.
+    pub fn part_of_json(bytes: &[u8], part: Part) -> Result<Value, serde_json::Error> {
+        read(bytes, part, &mut Scratch::default())
     }
 
     /// Writes compact JSON.
@@ -526,19 +532,47 @@ pub struct Parsed {
     pub duplicates: Vec<String>,
 }
 
+/// How much of an object is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// What it is, without who wrote it: `metadata.managedFields` are often more than half of an object.
+    WithoutOwners,
+    /// Which object it is, and which version of it.
+    Metadata,
+}
+
+impl Part {
+    /// Whether what this key holds is passed over, in a map that is itself found here.
+    fn leaves_out(self, key: &str, parent: Option<&Path<'_>>) -> bool {
+        let is_owners = || key == "managedFields" && parent.is_some_and(|parent| parent.is_key("metadata"));
+        match self {
+            Part::Whole => false,
+            Part::WithoutOwners => is_owners(),
+            Part::Metadata => (parent.is_none() && key != "metadata") || is_owners(),
+        }
+    }
+}
+
 /// Reads JSON and notes keys that are given twice.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, serde_json::Error> {
-    let mut duplicates = Vec::new();
+    let mut scratch = Scratch { duplicates: Some(Vec::new()), ..Scratch::default() };
+    let value = read(bytes, Part::Whole, &mut scratch)?;
+    Ok(Parsed { value, duplicates: scratch.duplicates.unwrap_or_default() })
+}
+
+fn read(bytes: &[u8], part: Part, scratch: &mut Scratch) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let seed = Seed { path: None, duplicates: Some(&mut duplicates) };
-    let value = seed.deserialize(&mut deserializer)?;
+    let value = Seed { path: None, part, scratch }.deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok(Parsed { value, duplicates })
+    Ok(value)
 }
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_newtype_struct(SHARED, Seed { path: None, duplicates: None })
+        let seed = Seed { path: None, part: Part::Whole, scratch: &mut Scratch::default() };
+        deserializer.deserialize_newtype_struct(SHARED, seed)
     }
 }
 
@@ -568,6 +602,12 @@ enum Step<'a> {
     Index(usize),
 }
 
+impl Path<'_> {
+    fn is_key(&self, name: &str) -> bool {
+        matches!(self.step, Step::Key(key) if key == name)
+    }
+}
+
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
@@ -581,9 +621,20 @@ impl fmt::Display for Path<'_> {
     }
 }
 
+/// What has been read of the maps and lists that are still open, the innermost last: each gets exactly the room it needs
+/// when it closes.
+#[derive(Default)]
+struct Scratch {
+    fields: Vec<(Text, Value)>,
+    items: Vec<Value>,
+    /// The paths of keys given twice, if somebody wants to know.
+    duplicates: Option<Vec<String>>,
+}
+
 struct Seed<'a> {
     path: Option<&'a Path<'a>>,
-    duplicates: Option<&'a mut Vec<String>>,
+    part: Part,
+    scratch: &'a mut Scratch,
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
@@ -637,27 +688,29 @@ impl<'de> Visitor<'de> for Seed<'_> {
         Ok(Value::Str(if s.len() <= 8 { intern(s) } else { s.into() }))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let start = self.scratch.items.len();
         loop {
-            let path = Path { parent: self.path, step: Step::Index(items.len()) };
-            let seed = Seed { path: Some(&path), duplicates: self.duplicates.as_deref_mut() };
+            let path = Path { parent: self.path, step: Step::Index(self.scratch.items.len() - start) };
+            let seed = Seed { path: Some(&path), part: self.part, scratch: self.scratch };
             match seq.next_element_seed(seed)? {
-                Some(item) => items.push(item),
-                None => {
-                    items.shrink_to_fit();
-                    return Ok(items.into());
-                }
+                Some(item) => self.scratch.items.push(item),
+                None => return Ok(Value::list(self.scratch.items.drain(start..))),
             }
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Value, A::Error> {
-        let mut fields: Vec<(Text, Value)> = Vec::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let start = self.scratch.fields.len();
         let mut seen: HashSet<Text> = HashSet::new();
         while let Some(Key(key)) = map.next_key()? {
+            if self.part.leaves_out(&key, self.path) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
             let path = Path { parent: self.path, step: Step::Key(&key) };
-            if let Some(duplicates) = self.duplicates.as_deref_mut() {
+            if let Some(duplicates) = &mut self.scratch.duplicates {
+                let fields = &self.scratch.fields[start..];
                 // Small objects are searched, large ones (of a hostile client, say) remembered.
                 let twice = match fields.len() {
                     0..=32 => fields.iter().any(|(k, _)| *k == key),
@@ -674,12 +727,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
                     }
                 }
             }
-            let seed = Seed { path: Some(&path), duplicates: self.duplicates.as_deref_mut() };
-            let value = map.next_value_seed(seed)?;
-            fields.push((key, value));
+            let value = map.next_value_seed(Seed { path: Some(&path), part: self.part, scratch: self.scratch })?;
+            self.scratch.fields.push((key, value));
         }
+        let mut fields: Vec<(Text, Value)> = self.scratch.fields.drain(start..).collect();
         sort_fields(&mut fields);
-        fields.shrink_to_fit();
         Ok(Value::Map(Map(Arc::new(fields))))
     }
 }
@@ -707,7 +759,7 @@ impl<'de> Deserialize<'de> for Key {
 const INTERN_LIMIT: usize = 16 * 1024;
 
 thread_local! {
-    static INTERNED: RefCell<HashSet<Text>> = RefCell::new(HashSet::with_capacity(1024));
+    static INTERNED: RefCell<HashSet<Text, RandomState>> = RefCell::new(HashSet::with_capacity_and_hasher(1024, RandomState::default()));
 }
 
 /// The shared copy of a short string that occurs often, such as a field name.
@@ -746,6 +798,17 @@ mod tests {
     #[test]
     fn integral_floats_print_as_go_prints_them() {
         assert_eq!(Value::from_json(b"[1.0,1e3,1.5]").unwrap().to_json(), "[1,1000,1.5]");
+    }
+
+    #[test]
+    fn what_is_left_out_is_as_if_it_were_not_there() {
+        let text = br#"{"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[{"f:spec":{}}]},"spec":{"managedFields":1}}}"#;
+        let read = |bytes: &[u8], part| Value::part_of_json(bytes, part).unwrap().to_json();
+        let without = r#"{"object":{"metadata":{"name":"a"},"spec":{"managedFields":1}},"type":"ADDED"}"#;
+        assert_eq!(read(text, Part::WithoutOwners), without);
+        let object = br#"{"kind":"Pod","metadata":{"name":"a","managedFields":[]},"spec":{"metadata":{}}}"#;
+        assert_eq!(read(object, Part::Metadata), r#"{"metadata":{"name":"a"}}"#);
+        assert!(Value::part_of_json(br#"{"kind":[}"#, Part::Metadata).is_err(), "it is still JSON");
     }
 
     #[test]

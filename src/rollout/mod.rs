@@ -45,4 +45,4 @@ pub use decide::{Situation, decide, deliberate, refused};
 pub use diff::{Action, diff};
 pub use invariant::{Broken, check};
 pub use target::{Event, Target, Verdict};
-pub use view::{Conditions, Seen, View};
+pub use view::{Conditions, Crowd, Seen, View};

@@ -10,7 +10,7 @@ use super::{
     pass::{Pass, end},
     step,
     target::Verdict,
-    view::Set,
+    view::{Crowd, Set},
 };
 use crate::{
     api::{
@@ -26,6 +26,8 @@ use crate::{
 
 /// How long counts of pods may wait for something else to be said.
 const COUNTED_EVERY: SignedDuration = SignedDuration::from_millis(250);
+/// The same while many others wait for a decision.
+const COUNTED_IN_A_CROWD: SignedDuration = SignedDuration::from_secs(2);
 
 /// Whether two statuses tell the same story with other counts of pods: the same phase, the same conditions.
 fn is_counting(old: &RolloutStatus, next: &RolloutStatus) -> bool {
@@ -150,10 +152,14 @@ impl Pass<'_> {
     /// Until when status waits, if all it would say is how many pods there are: pods come and go one by one, and each would
     /// be a write. They are told with the next thing that matters, and otherwise once in a while.
     fn counts_wait(&self, next: &RolloutStatus) -> Option<Timestamp> {
-        let moment = end(self.view.written?, COUNTED_EVERY);
+        let (patience, is_told) = match self.view.crowd {
+            Crowd::Few => (COUNTED_EVERY, self.has_reached_its_size(next)),
+            Crowd::Many => (COUNTED_IN_A_CROWD, false),
+        };
+        let moment = end(self.view.written?, patience);
         let old = &self.view.rollout.status;
         let is_soon = moment > self.view.now && old != next;
-        (is_soon && is_counting(old, next) && !self.has_reached_its_size(next)).then_some(moment)
+        (is_soon && !is_told && is_counting(old, next)).then_some(moment)
     }
 
     /// Whether there are now as many pods as every version is to have, and were not when status was written. Who asked for

@@ -74,6 +74,26 @@ pub struct Seen {
     /// that [`View::taken_for_template`] names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub altered: Vec<Text>,
+    /// How much else there is to do.
+    #[serde(skip_serializing_if = "Crowd::is_usual")]
+    pub crowd: Crowd,
+}
+
+/// How many others wait for a decision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Crowd {
+    /// None, or a few.
+    #[default]
+    Few,
+    /// So many that what can wait does.
+    Many,
+}
+
+impl Crowd {
+    fn is_usual(&self) -> bool {
+        *self == Crowd::default()
+    }
 }
 
 /// Which conditions a Rollout has.
@@ -102,6 +122,8 @@ pub struct View {
     pub written: Option<Timestamp>,
     /// Which conditions it is to have.
     pub conditions: Conditions,
+    /// How much else there is to do.
+    pub crowd: Crowd,
     /// The Rollout as an object.
     pub object: Value,
     /// The Rollout, with the pod template of the workload it refers to.
@@ -243,6 +265,7 @@ impl View {
             now: seen.now,
             written: seen.written,
             conditions: seen.conditions,
+            crowd: seen.crowd,
             selector: selector_text(rollout.spec.selector.as_ref()),
             object: seen.rollout.clone(),
             memory: codec::decode(&rollout.status),

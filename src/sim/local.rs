@@ -346,7 +346,7 @@ impl Local {
 
     /// Everything that a decision about a Rollout may know; `None` if there is none of that name.
     pub fn see(&self, place: &Place) -> Option<Seen> {
-        self.state.see(place, self.store.now())
+        self.state.see(place, &self.state.rollout(place)?, self.store.now())
     }
 
     /// Makes sense of what was seen, with the answers of the server about ReplicaSets that only their template makes the new one.

@@ -57,8 +57,7 @@ async fn main() -> anyhow::Result<()> {
     println!("the kubelet is at work");
 
     let (sender, mut news) = mpsc::channel(1024);
-    let scope =
-        watch::Scope { resource: resource::pods(), namespace: None, selector: String::new(), fields: String::new() };
+    let scope = watch::Scope::of(&resource::pods());
     tokio::spawn(watch::follow(Api::new(kubelet.client.clone()), scope, sender));
     let mut pods: HashMap<String, latest::Sender<Value>> = HashMap::new();
     while let Some((_, news)) = news.recv().await {

@@ -186,12 +186,7 @@ impl Scene {
         let (sender, news) = mpsc::channel(4096);
         let mut watches = JoinSet::new();
         for resource in resources {
-            let scope = Scope {
-                resource: resource.clone(),
-                namespace: Some(self.namespace.clone()),
-                selector: String::new(),
-                fields: String::new(),
-            };
+            let scope = Scope { namespace: Some(self.namespace.clone()), ..Scope::of(resource) };
             watches.spawn(watch::follow(self.api.clone(), scope, sender.clone()));
         }
         Follower { news, _watches: watches }

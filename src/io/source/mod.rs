@@ -295,10 +295,9 @@ impl Shared {
         let mut seen = self.seen();
         if !seen.watches.contains_key(resource) {
             let scope = watch::Scope {
-                resource: resource.clone(),
                 namespace: self.namespace.clone(),
                 selector: selector.to_owned(),
-                fields: String::new(),
+                ..watch::Scope::of(resource)
             };
             let task = tokio::spawn(watch::follow(self.api.clone(), scope, self.sender.clone()));
             seen.watches.insert(resource.clone(), task.abort_handle());
