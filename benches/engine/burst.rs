@@ -1,5 +1,10 @@
 //! A thousand Rollouts of two pods, all images changed at once. The embedded cluster is in this process, where requests are
 //! counted; the daemon is a process of its own, so that what it used is what the system says of it.
+//!
+//! Fewer writes and events are wanted than the order of Argo Rollouts has room for, and that order is kept, because people
+//! and tools watch the states in between. Its floor: the ReplicaSet is made without pods, then four changes of size; the
+//! revision is noted on the Rollout; and status says four things one after the other: made, begun, promoted, healthy. Six
+//! events: updated, created, not completed, scaled up, scaled down, completed.
 
 use std::{
     collections::BTreeMap,
@@ -192,8 +197,8 @@ async fn burst() -> Vec<Row> {
     };
     vec![
         row("time", format!("{:.2} s", elapsed.as_secs_f64()), "", "Argo Rollouts: 85 s for 400"),
-        row("writes each", format!("{:.2}", of(false)), "≤ 7", "Argo Rollouts: 13.8"),
-        row("events each", format!("{:.2}", of(true)), "≤ 3", "Argo Rollouts: 3 to 8"),
+        row("writes each", format!("{:.2}", of(false)), "≤ 7", "Argo Rollouts: 13.8; its order of states needs 10"),
+        row("events each", format!("{:.2}", of(true)), "≤ 3", "Argo Rollouts: 3 to 8; its reasons are 6"),
         row(
             "processor time of the controller each",
             format!("{:.2} ms", (after - cpu).as_secs_f64() * 1e3 / COUNT as f64),

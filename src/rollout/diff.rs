@@ -247,7 +247,7 @@ pub fn status_patch(view: &View, status: &RolloutStatus) -> Option<Value> {
 
 /// The patch of a part of an object that makes it say all of what is wanted, even what is empty; `None` if it does. What
 /// was known of it and is no longer wanted goes; fields that are not ours stay as they are.
-pub fn restatement<T: Serialize>(before: &Value, known: &T, wanted: &T) -> Option<Value> {
+fn restatement<T: Serialize>(before: &Value, known: &T, wanted: &T) -> Option<Value> {
     let wanted = api::write_like(wanted, before);
     let (Some(old), Some(new)) = (before.as_map(), wanted.as_map()) else {
         return merge_patch(before, &patch::merge(before, &wanted));
