@@ -2,11 +2,7 @@
 
 use std::process::ExitCode;
 
-use mimalloc::MiMalloc;
 use tidegate::cmd::Cli;
-
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     Cli::from_process().run()
