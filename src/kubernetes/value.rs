@@ -5,10 +5,10 @@
 //! recognised by address ([`Value::is`]), which makes comparing, defaulting and ownership tracking cost what changed.
 //! Keys are interned. Never holds an I/O handle, never mutates what another holder can see.
 
-use std::{cell::RefCell, cmp::Ordering, collections::HashSet, fmt, iter, sync::Arc};
+use std::{cell::RefCell, cmp::Ordering, fmt, iter, sync::Arc};
 
 use arcstr::ArcStr;
-use foldhash::fast::RandomState;
+use foldhash::{HashSet, HashSetExt};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -759,7 +759,7 @@ impl<'de> Deserialize<'de> for Key {
 const INTERN_LIMIT: usize = 16 * 1024;
 
 thread_local! {
-    static INTERNED: RefCell<HashSet<Text, RandomState>> = RefCell::new(HashSet::with_capacity_and_hasher(1024, RandomState::default()));
+    static INTERNED: RefCell<HashSet<Text>> = RefCell::new(HashSet::with_capacity(1024));
 }
 
 /// The shared copy of a short string that occurs often, such as a field name.
