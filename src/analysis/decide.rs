@@ -22,7 +22,7 @@ const KEPT: usize = 10;
 /// What stands for the value of a Secret where nobody needs it.
 const PLACEHOLDER: &str = "temp-for-secret";
 /// What people read in place of a secret.
-const HIDDEN: &str = "*****";
+pub const HIDDEN: &str = "*****";
 
 /// What a run is in.
 #[derive(Debug, Clone, PartialEq)]

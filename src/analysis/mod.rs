@@ -17,7 +17,7 @@ pub mod schedule;
 
 use crate::api::{AnalysisRunStatus, MetricResult};
 
-pub use decide::{Look, Plan, Sample, Verdict, broken, decide, dry_run, kept, look, unresolved};
+pub use decide::{HIDDEN, Look, Plan, Sample, Verdict, broken, decide, dry_run, kept, look, unresolved};
 pub use judge::{Judgement, judge};
 pub use phase::Phase;
 pub use schedule::{Task, Work};

@@ -291,7 +291,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         instance: arguments.instance_id,
         workers: usize::from(arguments.workers),
         record: arguments.record,
-        measuring: measuring(),
+        measuring: metric::Settings::of(&own, |name| std::env::var(name).ok()),
         conditions: arguments.conditions,
         clock: Clock::Wall,
     };
@@ -391,12 +391,6 @@ async fn stopped() {
     }
 }
 
-/// What the operator says about measuring, in the variables of Argo Rollouts.
-fn measuring() -> metric::Settings {
-    let namespace = std::env::var("ARGO_ROLLOUTS_ANALYSIS_JOB_NAMESPACE").ok().filter(|name| !name.is_empty());
-    let prometheus = std::env::var("ARGO_ROLLOUTS_PROMETHEUS_ADDRESS").ok().filter(|address| !address.is_empty());
-    metric::Settings { jobs: metric::job::Place { namespace, elsewhere: false }, prometheus }
-}
 
 #[cfg(test)]
 mod tests {

@@ -21,9 +21,10 @@ use crate::{
     },
     kubernetes::value::Value,
     metric::{
-        self, Ask, Settings,
+        self, Ask, Heard, Settings, Talk,
         job::{self, Created},
     },
+    model::secret::Secret,
 };
 
 /// What a pass over an AnalysisRun sees.
@@ -93,13 +94,8 @@ async fn measured(
 async fn secrets(api: &Api, run: &AnalysisRun, plan: &Plan) -> Result<Result<Vec<String>, String>, Error> {
     let mut values = Vec::new();
     for (_, wanted) in plan.secrets(run) {
-        let place = Place::new(&run.metadata.namespace, &wanted.name);
-        let secret = match api.object(&Resource::new("", "v1", "secrets"), &place).await {
-            Ok(secret) => secret,
-            Err(error) if error.is_refusal() => return Ok(Err(error.words().to_owned())),
-            Err(error) => return Err(error),
-        };
-        match metric::secret_value(&secret, wanted) {
+        let found = secret(api, &run.metadata.namespace, &wanted.name).await?;
+        match found.and_then(|secret| metric::secret_value(&secret, wanted)) {
             Ok(value) => values.push(value),
             Err(problem) => return Ok(Err(problem)),
         }
@@ -121,38 +117,58 @@ async fn sample(
         Work::Resume(before) | Work::Terminate(before) => before.clone(),
     };
     let plain = |measurement: Measurement| Sample { measurement, ..Sample::default() };
-    match metric::ask(run, metric, work, &seen.settings, now) {
-        Ask::Known(measurement) => Ok((plain(measurement), None)),
-        Ask::CreateJob(job) => {
-            let (created, write) = create(api, &job).await?;
-            Ok((plain(job::begun(run, &job, &created, now)), write))
-        }
-        Ask::Send(request) => {
-            let answer = match &seen.web {
-                Some(web) => web.fetch(&request).await.map_err(|error| error.to_string()),
-                None => Err("there is no way to the network".to_owned()),
-            };
-            let measurement = metric::answered(metric, answer, now);
-            Ok((Sample { measurement, metadata: metric::metadata(metric) }, None))
-        }
-        Ask::LookAtJob { namespace, name } => {
-            let found = find(&seen.jobs, &namespace, &name);
-            let pods = match found {
-                Some(job) if job::outcome(job).is_none() => pods(api, run, &namespace).await?,
-                Some(_) | None => Vec::new(),
-            };
-            Ok((plain(job::resumed(&name, &before, found, &pods, now)), None))
-        }
-        Ask::DeleteJob { namespace, name } => {
-            let write = measure::delete_job(&namespace, &name, find(&seen.jobs, &namespace, &name));
-            let (deleted, write) = match send(api, &write).await {
-                Ok(write) => (Ok(()), write),
-                Err(error) if error.is_refusal() => (Err(error.words().to_owned()), None),
-                Err(error) => return Err(error),
-            };
-            Ok((plain(job::terminated(&before, deleted, now)), write))
+    let mut heard = Heard::default();
+    loop {
+        let talk = Talk { run, metric, work, settings: &seen.settings, heard: &heard, now };
+        match metric::ask(&talk) {
+            Ask::Known(sample) => return Ok((sample, None)),
+            Ask::ReadSecret { namespace, name } => heard.secret = Some(secret(api, &namespace, &name).await?),
+            Ask::ReadToken(file) => heard.token = Some(token(&file).await),
+            Ask::Send(request) => {
+                let answer = match &seen.web {
+                    Some(web) => web.fetch(&request).await.map_err(|error| error.to_string()),
+                    None => Err("there is no way to the network".to_owned()),
+                };
+                heard.answers.push(answer);
+            }
+            Ask::CreateJob(job) => {
+                let (created, write) = create(api, &job).await?;
+                return Ok((plain(job::begun(run, &job, &created, now)), write));
+            }
+            Ask::LookAtJob { namespace, name } => {
+                let found = find(&seen.jobs, &namespace, &name);
+                let pods = match found {
+                    Some(job) if job::outcome(job).is_none() => pods(api, run, &namespace).await?,
+                    Some(_) | None => Vec::new(),
+                };
+                return Ok((plain(job::resumed(&name, &before, found, &pods, now)), None));
+            }
+            Ask::DeleteJob { namespace, name } => {
+                let write = measure::delete_job(&namespace, &name, find(&seen.jobs, &namespace, &name));
+                let (deleted, write) = match send(api, &write).await {
+                    Ok(write) => (Ok(()), write),
+                    Err(error) if error.is_refusal() => (Err(error.words().to_owned()), None),
+                    Err(error) => return Err(error),
+                };
+                return Ok((plain(job::terminated(&before, deleted, now)), write));
+            }
         }
     }
+}
+
+/// A Secret; or the words with which the server refuses it.
+async fn secret(api: &Api, namespace: &str, name: &str) -> Result<Result<Value, String>, Error> {
+    match api.object(&Resource::new("", "v1", "secrets"), &Place::new(namespace, name)).await {
+        Ok(secret) => Ok(Ok(secret)),
+        Err(error) if error.is_refusal() => Ok(Err(error.words().to_owned())),
+        Err(error) => Err(error),
+    }
+}
+
+/// A token in a file, read anew each time: whoever gives it out changes it.
+async fn token(file: &str) -> Result<Secret, String> {
+    let read = tokio::fs::read_to_string(file).await;
+    read.map(Secret::new).map_err(|error| format!("the token in {file} cannot be read: {error}"))
 }
 
 fn find<'j>(jobs: &'j [Value], namespace: &str, name: &str) -> Option<&'j Value> {

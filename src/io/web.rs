@@ -56,6 +56,7 @@ impl Web {
     pub async fn fetch(&self, request: &metric::Request) -> Result<Response, Error> {
         let host = request.url.split('/').nth(2).unwrap_or_default().rsplit('@').next().unwrap_or_default().to_owned();
         let late = Error::Slow { host, allowed: request.timeout };
+        tokio::time::sleep(request.after).await;
         // No time is not a little time.
         if request.timeout.is_zero() {
             return Err(late);
@@ -90,13 +91,10 @@ impl Web {
         let kind = ("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned());
         let ask = |headers: Vec<(String, String)>, body: Vec<u8>| metric::Request {
             method: "POST".to_owned(),
-            url: oauth2.url.clone(),
             headers,
             body,
-            timeout: Duration::MAX,
             insecure,
-            oauth2: None,
-            otherwise: None,
+            ..metric::Request::get(oauth2.url.clone(), Duration::MAX)
         };
         let by_header = ask(vec![kind.clone(), ("Authorization".to_owned(), basic)], encode(&form));
         let mut answer = self.follow(&by_header, None).await?;
@@ -127,8 +125,7 @@ impl Web {
             // What was meant for one host is not for another.
             if authority(&next) != authority(&request.url) {
                 keeps_secrets = false;
-                let secret = ["authorization", "cookie", "www-authenticate"];
-                request.headers.retain(|(key, _)| !secret.contains(&key.to_ascii_lowercase().as_str()));
+                request.headers.retain(|(key, _)| !is_secret(&key.to_ascii_lowercase()));
             }
             if answer.code != 307 && answer.code != 308 && request.method != "GET" {
                 "GET".clone_into(&mut request.method);
@@ -162,6 +159,11 @@ impl Web {
         let stream = TlsConnector::from(config.clone()).connect(name, stream).await.map_err(unreachable)?;
         exchange(stream, message, &host).await
     }
+}
+
+/// Whether a header may say who we are.
+fn is_secret(key: &str) -> bool {
+    ["authorization", "cookie", "www-authenticate", "x-amz-security-token"].contains(&key) || key.ends_with("-key")
 }
 
 fn authority(url: &str) -> String {

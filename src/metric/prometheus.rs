@@ -7,7 +7,11 @@ use std::{collections::BTreeMap, time::Duration};
 use base64::Engine;
 use jiff::Timestamp;
 
-use super::{Request, Response, failed, judged, started};
+use super::{
+    Ask, Request, Response, Talk,
+    aws::{credentials, sign},
+    digits, failed, judged, listed, started,
+};
 use crate::{
     analysis::{
         Phase,
@@ -20,8 +24,41 @@ use crate::{
 /// How long an answer may take if nothing is said.
 const TIMEOUT: i64 = 30;
 
+/// The name of Amazon's Prometheus, for signatures.
+const SERVICE: &str = "aps";
+
+/// What to do next. Requests to Amazon's Prometheus are signed if the metric names a region.
+pub fn next(talk: &Talk<'_>, prometheus: &PrometheusMetric) -> Ask {
+    let request = ask(prometheus, talk.settings.prometheus.as_deref(), talk.now);
+    let mut request = match request {
+        Ok(request) => request,
+        Err(problem) => return talk.refused(problem),
+    };
+    let sigv4 = &prometheus.authentication.sigv4;
+    let mut answers = talk.heard.answers.as_slice();
+    if request.url.contains("aps-workspaces") && !sigv4.region.is_empty() {
+        if !sigv4.profile.is_empty() {
+            return talk.refused("profiles of AWS (sigv4.profile) are not part of this version".to_owned());
+        }
+        let who;
+        (who, answers) = match credentials(talk, Some(&sigv4.role_arn), &sigv4.region) {
+            Ok(found) => found,
+            Err(next) => return next,
+        };
+        sign(&mut request, &who, &sigv4.region, SERVICE, talk.now);
+        if let Some(other) = &mut request.otherwise {
+            sign(other, &who, &sigv4.region, SERVICE, talk.now);
+        }
+    }
+    match answers {
+        [] => Ask::Send(Box::new(request)),
+        [Err(problem), ..] => talk.failed(problem.clone()),
+        [Ok(answer), ..] => talk.known(read(talk.metric, answer, talk.now)),
+    }
+}
+
 /// What to ask; `address` is where Prometheus is if the metric does not say. The error is Argo Rollouts'.
-pub fn ask(prometheus: &PrometheusMetric, address: Option<&str>, now: Timestamp) -> Result<Request, String> {
+fn ask(prometheus: &PrometheusMetric, address: Option<&str>, now: Timestamp) -> Result<Request, String> {
     let address = if prometheus.address.is_empty() { address.unwrap_or_default() } else { &prometheus.address };
     if address.is_empty() {
         return Err("prometheus address is not configured".to_owned());
@@ -33,9 +70,6 @@ pub fn ask(prometheus: &PrometheusMetric, address: Option<&str>, now: Timestamp)
     let seconds = prometheus.timeout.unwrap_or(TIMEOUT);
     let seconds = u64::try_from(seconds).map_err(|_| "prometheus timeout should not be negative".to_owned())?;
     let oauth2 = super::oauth2(&prometheus.authentication)?;
-    if address.contains("aps-workspaces") && !prometheus.authentication.sigv4.region.is_empty() {
-        return Err("requests signed for AWS (sigv4) are not part of this version".to_owned());
-    }
     let (end, parameters) = parameters(prometheus, now)?;
     let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(&parameters).finish();
     let url = format!("{}/api/v1/{end}", address.trim_end_matches('/'));
@@ -48,14 +82,10 @@ pub fn ask(prometheus: &PrometheusMetric, address: Option<&str>, now: Timestamp)
         headers.push(("Authorization".to_owned(), format!("Basic {encoded}")));
     }
     let get = Request {
-        method: "GET".to_owned(),
-        url: format!("{url}?{form}"),
         headers: headers.clone(),
-        body: Vec::new(),
-        timeout: Duration::from_secs(seconds),
         insecure: prometheus.insecure,
         oauth2,
-        otherwise: None,
+        ..Request::get(format!("{url}?{form}"), Duration::from_secs(seconds))
     };
     headers.push(("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
     let post = Request { method: "POST".to_owned(), url, headers, body: form.into_bytes(), ..get.clone() };
@@ -81,23 +111,13 @@ fn parameters(prometheus: &PrometheusMetric, now: Timestamp) -> Result<(&'static
     let (start, end) = (moment("start", &range.start)?, moment("end", &range.end)?);
     let step = duration::parse(&range.step)
         .map_err(|problem| format!("failed to parse rangeQuery.step as duration: {problem}"))?;
-    Ok(("query_range", vec![query, ("start", start), ("end", end), ("step", plain(step.as_secs_f64()))]))
+    Ok(("query_range", vec![query, ("start", start), ("end", end), ("step", digits(step.as_secs_f64()))]))
 }
 
 /// A moment in seconds, with as much of a fraction as it has.
 fn seconds(moment: Timestamp) -> String {
     let millis = moment.as_millisecond();
     if millis % 1000 == 0 { moment.as_second().to_string() } else { format!("{}", millis as f64 / 1000.0) }
-}
-
-/// A number without an exponent, as Prometheus prints it.
-fn plain(number: f64) -> String {
-    match number {
-        number if number.is_nan() => "NaN".to_owned(),
-        f64::INFINITY => "+Inf".to_owned(),
-        f64::NEG_INFINITY => "-Inf".to_owned(),
-        number => format!("{number}"),
-    }
 }
 
 /// What goes beside the measurements: the query with its arguments filled in.
@@ -116,9 +136,9 @@ pub fn read(metric: &Metric, response: &Response, now: Timestamp) -> Measurement
     let warnings: Vec<&str> = data.list_at(&["warnings"]).iter().filter_map(Value::as_str).collect();
     let mut measured = match values(&data) {
         Err(problem) => failed(begun, problem, now),
-        Ok(Values::One(number)) => judged(metric, begun, &Val::Float(number), plain(number), now),
+        Ok(Values::One(number)) => judged(metric, begun, &Val::Float(number), digits(number), now),
         Ok(Values::Many(numbers)) => {
-            let text = format!("[{}]", numbers.iter().copied().map(plain).collect::<Vec<_>>().join(","));
+            let text = listed(numbers.iter().copied().map(digits));
             judged(metric, begun, &Val::floats(&numbers), text, now)
         }
     };

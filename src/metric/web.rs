@@ -47,13 +47,11 @@ pub fn ask(web: &WebMetric) -> Result<Request, String> {
     };
     Ok(Request {
         method: method.to_owned(),
-        url: web.url.clone(),
         headers,
         body: body.into_bytes(),
-        timeout,
         insecure: web.insecure,
         oauth2,
-        otherwise: None,
+        ..Request::get(web.url.clone(), timeout)
     })
 }
 
@@ -100,7 +98,7 @@ pub fn read(metric: &Metric, web: &WebMetric, response: &Response, now: Timestam
 }
 
 /// A body as Go reads it: every number has a fraction.
-fn fractional(value: &Value) -> Value {
+pub(super) fn fractional(value: &Value) -> Value {
     match value {
         Value::Int(number) => Value::Float(*number as f64),
         Value::List(items) => Value::list(items.iter().map(fractional)),

@@ -16,13 +16,16 @@ use crate::{
         value::{Map, Value},
     },
     metric::{
-        self, Ask, Response, Settings,
+        self, Ask, Heard, Response, Settings, Talk,
         job::{self, Created},
     },
 };
 
 /// Where stories find those who measure.
 pub const WEB: &str = "http://web.test";
+
+/// The namespace of the engine in stories.
+pub const OWN: &str = "argo-rollouts";
 
 /// What the web answers in a story: by the first word of the path, one answer after the other, the last for ever.
 #[derive(Debug, Clone, Default)]
@@ -99,11 +102,15 @@ impl Local {
     fn secrets(&self, run: &AnalysisRun, plan: &Plan) -> Result<Vec<String>, String> {
         let mut values = Vec::new();
         for (_, wanted) in plan.secrets(run) {
-            let secret = self.store.get("", "secrets", &run.metadata.namespace, &wanted.name);
-            let secret = secret.ok_or_else(|| Status::not_found("", "secrets", &wanted.name).message)?;
-            values.push(metric::secret_value(&secret.value, wanted)?);
+            let secret = self.secret(&run.metadata.namespace, &wanted.name)?;
+            values.push(metric::secret_value(&secret, wanted)?);
         }
         Ok(values)
+    }
+
+    fn secret(&self, namespace: &str, name: &str) -> Result<Value, String> {
+        let secret = self.store.get("", "secrets", namespace, name);
+        secret.map(|secret| secret.value.clone()).ok_or_else(|| Status::not_found("", "secrets", name).message)
     }
 
     fn sample(
@@ -119,16 +126,22 @@ impl Local {
             Work::Start => Measurement::default(),
             Work::Resume(before) | Work::Terminate(before) => before.clone(),
         };
-        let mut metadata = BTreeMap::new();
-        let measurement = match metric::ask(run, metric, work, &Settings::default(), now) {
-            Ask::Known(measurement) => measurement,
+        let settings = Settings { namespace: OWN.to_owned(), ..Settings::default() };
+        let mut heard = Heard::default();
+        let ask = loop {
+            match metric::ask(&Talk { run, metric, work, settings: &settings, heard: &heard, now }) {
+                Ask::ReadSecret { namespace, name } => heard.secret = Some(self.secret(&namespace, &name)),
+                Ask::ReadToken(file) => heard.token = Some(Err(format!("there is no file {file}"))),
+                Ask::Send(request) => heard.answers.push(self.web.answer(&request.url)),
+                other => break other,
+            }
+        };
+        let measurement = match ask {
+            Ask::Known(sample) => return Ok(sample),
+            Ask::ReadSecret { .. } | Ask::ReadToken(_) | Ask::Send(_) => Measurement::default(),
             Ask::CreateJob(job) => {
                 let created = self.create_job(&job, written)?;
                 job::begun(run, &job, &created, now)
-            }
-            Ask::Send(request) => {
-                metadata = metric::metadata(metric);
-                metric::answered(metric, self.web.answer(&request.url), now)
             }
             Ask::LookAtJob { namespace, name } => {
                 let jobs = measure::jobs(&self.state.cache, seen);
@@ -147,7 +160,7 @@ impl Local {
                 job::terminated(&before, Ok(()), now)
             }
         };
-        Ok(Sample { measurement, metadata })
+        Ok(Sample { measurement, ..Sample::default() })
     }
 
     /// Creates a Job. One that is there already was created by a pass that did not live to say so.

@@ -130,7 +130,7 @@ impl Val {
                 format!("map[{}]", entries.collect::<Vec<_>>().join(" "))
             }
             Val::Span(span) => duration::print(*span),
-            Val::Moment(moment) => moment.strftime("%Y-%m-%d %H:%M:%S +0000 UTC").to_string(),
+            Val::Moment(moment) => moment.strftime("%Y-%m-%d %H:%M:%S%.f +0000 UTC").to_string(),
             Val::Named(_, name) => (*name).to_owned(),
         }
     }
