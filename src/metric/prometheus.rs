@@ -29,10 +29,9 @@ const SERVICE: &str = "aps";
 
 /// What to do next. Requests to Amazon's Prometheus are signed if the metric names a region.
 pub fn next(talk: &Talk<'_>, prometheus: &PrometheusMetric) -> Ask {
-    let request = ask(prometheus, talk.settings.prometheus.as_deref(), talk.now);
-    let mut request = match request {
+    let mut request = match ask(talk, prometheus) {
         Ok(request) => request,
-        Err(problem) => return talk.refused(problem),
+        Err(end) => return end,
     };
     let sigv4 = &prometheus.authentication.sigv4;
     let mut answers = talk.heard.answers.as_slice();
@@ -57,20 +56,22 @@ pub fn next(talk: &Talk<'_>, prometheus: &PrometheusMetric) -> Ask {
     }
 }
 
-/// What to ask; `address` is where Prometheus is if the metric does not say. The error is Argo Rollouts'.
-fn ask(prometheus: &PrometheusMetric, address: Option<&str>, now: Timestamp) -> Result<Request, String> {
-    let address = if prometheus.address.is_empty() { address.unwrap_or_default() } else { &prometheus.address };
+/// What to ask; the errors are Argo Rollouts'.
+fn ask(talk: &Talk<'_>, prometheus: &PrometheusMetric) -> Result<Request, Ask> {
+    let refused = |problem: &str| talk.refused(problem.to_owned());
+    let default = talk.settings.prometheus.as_deref().unwrap_or_default();
+    let address = if prometheus.address.is_empty() { default } else { &prometheus.address };
     if address.is_empty() {
-        return Err("prometheus address is not configured".to_owned());
+        return Err(refused("prometheus address is not configured"));
     }
     let has_host = address.split_once("://").is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
     if !has_host {
-        return Err("prometheus address is not is url format".to_owned());
+        return Err(refused("prometheus address is not is url format"));
     }
-    let seconds = prometheus.timeout.unwrap_or(TIMEOUT);
-    let seconds = u64::try_from(seconds).map_err(|_| "prometheus timeout should not be negative".to_owned())?;
-    let oauth2 = super::oauth2(&prometheus.authentication)?;
-    let (end, parameters) = parameters(prometheus, now)?;
+    let seconds = u64::try_from(prometheus.timeout.unwrap_or(TIMEOUT));
+    let seconds = seconds.map_err(|_| refused("prometheus timeout should not be negative"))?;
+    let oauth2 = super::oauth2(&prometheus.authentication).map_err(|problem| talk.refused(problem))?;
+    let (end, parameters) = parameters(prometheus, talk.now).map_err(|problem| talk.failed(problem))?;
     let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(&parameters).finish();
     let url = format!("{}/api/v1/{end}", address.trim_end_matches('/'));
     let mut headers: Vec<(String, String)> =
