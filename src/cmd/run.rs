@@ -391,7 +391,6 @@ async fn stopped() {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

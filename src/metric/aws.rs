@@ -59,9 +59,9 @@ impl Settings {
             let session = variable("AWS_SESSION_TOKEN").map(Secret::new);
             Credentials { id, secret: Secret::new(secret), session }
         });
-        let web = variable("AWS_ROLE_ARN").zip(variable("AWS_WEB_IDENTITY_TOKEN_FILE")).map(|(role, file)| {
-            WebIdentity { role, file, session: variable("AWS_ROLE_SESSION_NAME") }
-        });
+        let web = variable("AWS_ROLE_ARN")
+            .zip(variable("AWS_WEB_IDENTITY_TOKEN_FILE"))
+            .map(|(role, file)| WebIdentity { role, file, session: variable("AWS_ROLE_SESSION_NAME") });
         let relative = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
         let url = relative.map(|path| format!("http://169.254.170.2{path}"));
         let container = url.or_else(|| variable("AWS_CONTAINER_CREDENTIALS_FULL_URI")).map(|url| Container {
@@ -119,8 +119,7 @@ pub(super) fn credentials<'t>(
 ) -> Result<(Credentials, &'t [Result<Response, String>]), Ask> {
     let (own, answers) = own(talk, region)?;
     let Some(role) = role.filter(|role| !role.is_empty()) else { return Ok((own, answers)) };
-    let pairs =
-        [("Action", "AssumeRole"), ("Version", "2011-06-15"), ("RoleArn", role), ("RoleSessionName", SESSION)];
+    let pairs = [("Action", "AssumeRole"), ("Version", "2011-06-15"), ("RoleArn", role), ("RoleSessionName", SESSION)];
     let ask = || {
         let mut request = form(&talk.settings.aws.sts(region), &query(pairs));
         sign(&mut request, &own, region, "sts", talk.now);
@@ -153,9 +152,7 @@ fn own<'t>(talk: &Talk<'t>, region: &str) -> Result<(Credentials, &'t [Result<Re
             (None, token) => token.as_ref(),
         };
         let request = Request::get(container.url.clone(), TIMEOUT);
-        let request = token.iter().fold(request, |request, token| {
-            request.with("Authorization", token.expose().trim())
-        });
+        let request = token.iter().fold(request, |request, token| request.with("Authorization", token.expose().trim()));
         let (answer, answers) = answered(talk, answers, || request)?;
         return Ok((handed_out(talk, answer)?, answers));
     }
@@ -335,7 +332,8 @@ mod tests {
     fn a_signature_is_that_of_argo_rollouts() {
         // What Argo Rollouts 1.10.1 was seen to send to Amazon's Prometheus.
         let url = "http://127.0.0.1:39205/aps-workspaces/ws-7/api/v1/query";
-        let body = "query=sum%28rate%28http_requests_total%7Bcode%3D~%225..%22%7D%5B5m%5D%29%29&time=1794798779.7615757";
+        let body =
+            "query=sum%28rate%28http_requests_total%7Bcode%3D~%225..%22%7D%5B5m%5D%29%29&time=1794798779.7615757";
         let kind = "application/x-www-form-urlencoded";
         let request = Request::post(url.into(), kind, body, TIMEOUT);
         let headers = [
@@ -415,7 +413,8 @@ mod tests {
 
     #[test]
     fn the_host_of_a_container_hands_out_credentials() {
-        let variables = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://h/c"), ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "t")];
+        let variables =
+            [("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://h/c"), ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "t")];
         let mut heard = Heard::default();
         assert_eq!(lead(&variables, None, &heard), "http://h/c  true");
         heard.answers = vec![answer(200, r#"{"AccessKeyId":"A2","SecretAccessKey":"S2","Token":"T2"}"#)];

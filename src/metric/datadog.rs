@@ -140,9 +140,7 @@ fn ask(datadog: &DatadogMetric, keys: &Keys, now: Timestamp) -> Result<Request, 
 
 fn scalar_request(datadog: &DatadogMetric, from: Timestamp, to: Timestamp) -> Value {
     let aggregator = if datadog.aggregator.is_empty() { "last" } else { &datadog.aggregator };
-    let one = |name: &str, query: &str| {
-        value!({"aggregator": aggregator, "data_source": "metrics", "name": name, "query": query})
-    };
+    let one = |name: &str, query: &str| value!({"aggregator": aggregator, "data_source": "metrics", "name": name, "query": query});
     let queries = if datadog.query.is_empty() {
         Value::list(datadog.queries.iter().map(|(name, query)| one(name, query)))
     } else {
@@ -172,9 +170,7 @@ fn read(talk: &Talk<'_>, datadog: &DatadogMetric, response: &Response) -> Measur
 fn body(response: &Response) -> Result<Value, String> {
     match response.code {
         200 => response.json().map_err(|problem| format!("Could not parse JSON body: {problem}")),
-        code @ (401 | 403) => {
-            Err(format!("received authentication error response code: {code} {}", response.text()))
-        }
+        code @ (401 | 403) => Err(format!("received authentication error response code: {code} {}", response.text())),
         code => Err(format!("received non 2xx response code: {code} {}", response.text())),
     }
 }

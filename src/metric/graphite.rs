@@ -5,11 +5,7 @@
 use std::time::Duration;
 
 use super::{Ask, Request, Response, Talk, failed, listed, query, started};
-use crate::{
-    analysis::expression::Val,
-    api::GraphiteMetric,
-    kubernetes::value::Value,
-};
+use crate::{analysis::expression::Val, api::GraphiteMetric, kubernetes::value::Value};
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);

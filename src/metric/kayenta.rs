@@ -148,9 +148,7 @@ fn go_on(talk: &Talk<'_>, kayenta: &KayentaMetric, before: &Measurement) -> Ask 
         [Err(_), ..] => problem("Invalid Response".to_owned()),
         [Ok(answer), ..] => match score(answer) {
             Err(said) => problem(said),
-            Ok(None) => {
-                Ask::Known(plain(Measurement { resume_at: Some(soon(talk.now)), ..before.clone() }))
-            }
+            Ok(None) => Ask::Known(plain(Measurement { resume_at: Some(soon(talk.now)), ..before.clone() })),
             Ok(Some(score)) => {
                 let phase = match score {
                     score if score >= kayenta.threshold.pass => Phase::Successful,
@@ -198,7 +196,9 @@ fn reach<'v>(value: &'v Value, path: &[&str]) -> Result<Option<&'v Value>, Strin
         if at.as_map().is_none() {
             let (path, found) = (path[..=depth].join("."), Val::of_json(at));
             let (print, kind) = (found.print(), found.type_name());
-            return Err(format!(".{path} accessor error: {print} is of the type {kind}, expected map[string]interface{{}}"));
+            return Err(format!(
+                ".{path} accessor error: {print} is of the type {kind}, expected map[string]interface{{}}"
+            ));
         }
         match at.get(step) {
             None => return Ok(None),

@@ -341,9 +341,7 @@ impl Talk<'_> {
         match &self.heard.secret {
             Some(Ok(secret)) => Ok(secret),
             Some(Err(problem)) => Err(self.refused(problem.clone())),
-            None => {
-                Err(Ask::ReadSecret { namespace: self.settings.namespace.clone(), name: name.to_owned() })
-            }
+            None => Err(Ask::ReadSecret { namespace: self.settings.namespace.clone(), name: name.to_owned() }),
         }
     }
 
@@ -485,8 +483,7 @@ mod tests {
         let metric: Metric = api::read(&value!({"name": "m", "provider": {"plugin": {"a/b": {}}}})).object;
         let (run, settings, heard, now) =
             (AnalysisRun::default(), Settings::default(), Heard::default(), Timestamp::UNIX_EPOCH);
-        let talk =
-            Talk { run: &run, metric: &metric, work: &Work::Start, settings: &settings, heard: &heard, now };
+        let talk = Talk { run: &run, metric: &metric, work: &Work::Start, settings: &settings, heard: &heard, now };
         let Ask::Known(sample) = ask(&talk) else { panic!() };
         assert_eq!(sample.measurement.phase, "Error");
         assert_eq!(sample.measurement.message, "metrics of Plugin cannot be measured by this version");
@@ -501,8 +498,7 @@ mod tests {
         let body = b"the key canary-one (canary-two) is not known".to_vec();
         let heard = Heard { secret: Some(Ok(secret)), token: None, answers: vec![Ok(Response { code: 403, body })] };
         let (run, settings, now) = (AnalysisRun::default(), Settings::default(), Timestamp::UNIX_EPOCH);
-        let talk =
-            Talk { run: &run, metric: &metric, work: &Work::Start, settings: &settings, heard: &heard, now };
+        let talk = Talk { run: &run, metric: &metric, work: &Work::Start, settings: &settings, heard: &heard, now };
         let Ask::Known(sample) = ask(&talk) else { panic!() };
         let said = "received authentication error response code: 403 the key ***** (*****) is not known";
         assert_eq!(sample.measurement.message, said);

@@ -142,9 +142,7 @@ fn results(response: &Response, tries: usize) -> Result<Value, String> {
     let rows = body.list_at(&["data", "actor", "account", "nrql", "results"]);
     match rows {
         [] => Err("no results returned from NRQL query".to_owned()),
-        [row] if row.as_map().is_none_or(|row| row.is_empty()) => {
-            Err("no results returned from NRQL query".to_owned())
-        }
+        [row] if row.as_map().is_none_or(|row| row.is_empty()) => Err("no results returned from NRQL query".to_owned()),
         [row] => Ok(row.clone()),
         rows => Ok(Value::list(rows.iter().cloned())),
     }

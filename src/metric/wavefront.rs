@@ -55,8 +55,7 @@ fn read(talk: &Talk<'_>, response: &Response) -> Measurement {
         Ok(body) => body,
         Err(said) => return problem(said),
     };
-    let nearest: Vec<Point> =
-        body.list_at(&["timeseries"]).iter().map(|series| nearest(series, talk.now)).collect();
+    let nearest: Vec<Point> = body.list_at(&["timeseries"]).iter().map(|series| nearest(series, talk.now)).collect();
     let mut measured = match nearest.as_slice() {
         [] => problem("No TimeSeries found in response from Wavefront".to_owned()),
         [point] => talk.judged(&Val::Float(point.value), format!("{:.2}", point.value)),

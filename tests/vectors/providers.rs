@@ -394,7 +394,10 @@ fn signed(input: &Json, expect: &Json) -> Json {
     let mut ours = answer(input, &expect_plain).unwrap();
     let mine = &mut ours["requests"][0];
     let text = mine["headers"]["authorization"].as_str().unwrap().to_owned();
-    assert!(text.starts_with("AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/20240301/us-west-2/aps/aws4_request, "), "{text}");
+    assert!(
+        text.starts_with("AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/20240301/us-west-2/aps/aws4_request, "),
+        "{text}"
+    );
     assert_eq!(mine["headers"]["x-amz-date"], "20240301T102030Z");
     mine["headers"]["authorization"] = theirs["headers"]["authorization"].clone();
     mine["headers"]["x-amz-date"] = theirs["headers"]["x-amz-date"].clone();
@@ -467,7 +470,8 @@ fn vectors_provider_cloudwatch() {
             return None;
         }
         let mut input = input.clone();
-        input["env"] = json!({"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "secret-key"});
+        input["env"] =
+            json!({"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "secret-key"});
         let (mut queries, mut requests) = (Json::Null, Json::Null);
         let sample = lead(&input, &AnalysisRun::default(), &metric, now, |request| {
             let body = Json::from(&cbor::read(&request.body).unwrap());
