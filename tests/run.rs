@@ -277,3 +277,78 @@ async fn a_run_of_its_own_asks_the_web_with_a_secret_that_does_not_show() {
     assert!(!bad.get("status").unwrap().to_json().contains("canary-secret"), "{bad}");
     scene.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datadog_and_graphite_are_asked_and_keys_do_not_show() {
+    let scene = Scene::new();
+    let create = |name: &str, metric: Value| {
+        let body = value!({"kind": "AnalysisRun", "apiVersion": "argoproj.io/v1alpha1", "metadata": {"name": name},
+            "spec": {"metrics": [metric]}});
+        scene.ask(Verb::Create, "argoproj.io", "v1alpha1", "analysisruns", "", body);
+    };
+    let (address, mut asked) = web("{\"series\": [{\"pointlist\": [[1, 0.25]]}], \"echo\": \"canary-one\"}").await;
+    let keys = value!({"address": address, "api-key": "canary-one", "app-key": "canary-two"});
+    scene.ask(Verb::Create, "", "v1", "secrets", "", value!({"metadata": {"name": "dd"}, "stringData": keys}));
+    let datadog = value!({"apiVersion": "v1", "interval": "5m", "query": "avg:x{*}",
+        "secretRef": {"name": "dd", "namespaced": true}});
+    create("datadog", value!({"name": "m", "successCondition": "result < 1", "provider": {"datadog": datadog}}));
+    let run = scene.run_phase("datadog", "Successful").await;
+    let measured = &run.list_at(&["status", "metricResults"])[0].list_at(&["measurements"])[0];
+    assert_eq!(measured.str_at(&["value"]), Some("0.25"));
+    let head = asked.recv().await.unwrap().to_lowercase();
+    assert!(head.starts_with("get /api/v1/query?") && head.contains("dd-api-key: canary-one"), "{head}");
+    assert!(!run.to_json().contains("canary-"), "{run}");
+    let (address, _asked) = web("[{\"datapoints\": [[4, 1], [null, 2]]}]").await;
+    let graphite = value!({"address": address, "query": "target=a.b"});
+    create("graphite", value!({"name": "m", "failureCondition": "result[0] > 3", "provider": {"graphite": graphite}}));
+    let run = scene.run_phase("graphite", "Failed").await;
+    let measured = &run.list_at(&["status", "metricResults"])[0].list_at(&["measurements"])[0];
+    assert_eq!(measured.str_at(&["value"]), Some("[4.000000]"));
+    scene.end().await;
+}
+
+/// L8: what is not there is named, and taken up once it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_router_without_a_definition_is_named_until_it_has_one() {
+    let scene = Scene::new();
+    for name in ["stable", "canary"] {
+        let service =
+            value!({"metadata": {"name": name}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+        scene.ask(Verb::Create, "", "v1", "services", "", service);
+    }
+    let pods =
+        value!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}});
+    let canary = value!({"stableService": "stable", "canaryService": "canary", "trafficRouting": {"smi": {}},
+        "steps": [{"setWeight": 20}, {"pause": {}}]});
+    let rollout = value!({"kind": "Rollout", "apiVersion": "argoproj.io/v1alpha1", "metadata": {"name": "web"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": pods,
+            "strategy": {"canary": canary}}});
+    scene.ask(Verb::Create, "argoproj.io", "v1alpha1", "rollouts", "", rollout);
+    let waits = scene.phase("web", "Degraded").await;
+    let said = "The Rollout \"web\" is invalid: spec.strategy.canary.trafficRouting.smi: Invalid value: \"web\": the \
+                server does not know trafficsplits.split.smi-spec.io/v1alpha1: its CustomResourceDefinition is not installed";
+    let condition =
+        waits.list_at(&["status", "conditions"]).iter().find(|it| it.str_at(&["type"]) == Some("InvalidSpec"));
+    assert_eq!(condition.and_then(|condition| condition.str_at(&["message"])), Some(said));
+    let schema = value!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let names = value!({"plural": "trafficsplits", "singular": "trafficsplit", "kind": "TrafficSplit"});
+    let version = value!({"name": "v1alpha1", "served": true, "storage": true, "schema": schema});
+    let definition = value!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"name": "trafficsplits.split.smi-spec.io"},
+        "spec": {"group": "split.smi-spec.io", "scope": "Namespaced", "names": names, "versions": [version]}});
+    let request = Request {
+        verb: Verb::Create,
+        group: "apiextensions.k8s.io".into(),
+        version: "v1".into(),
+        resource: "customresourcedefinitions".into(),
+        body: Some(definition),
+        agent: "test".into(),
+        ..Request::default()
+    };
+    scene.cluster.apply(request).0.unwrap();
+    let healthy = scene.phase("web", "Healthy").await;
+    assert!(!healthy.to_json().contains("InvalidSpec"), "{healthy}");
+    let split = scene.cluster.with(|store| store.get("split.smi-spec.io", "trafficsplits", "default", "web").cloned());
+    assert!(split.is_some());
+    scene.end().await;
+}

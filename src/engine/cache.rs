@@ -39,6 +39,8 @@ struct Kind {
     children: HashMap<Text, BTreeSet<Place>>,
     /// Whether all of them have been listed once.
     listed: bool,
+    /// Whether the server knows no such resource.
+    unserved: bool,
 }
 
 /// What a watch delivers.
@@ -50,6 +52,8 @@ pub enum News {
     Object(Value),
     /// An object that is gone, as it last was.
     Gone(Value),
+    /// The server knows no such resource: its definition is not installed.
+    Unserved,
 }
 
 /// An object that is not as it was.
@@ -89,7 +93,7 @@ impl Cache {
             News::Object(object) => kind.set(object).into_iter().collect(),
             News::Gone(object) => kind.remove(&place_of(&object), version_of(&object)).into_iter().collect(),
             News::List(objects, version) => {
-                kind.listed = true;
+                (kind.listed, kind.unserved) = (true, false);
                 let mut absent: BTreeSet<Place> = kind.objects.keys().cloned().collect();
                 objects.iter().for_each(|object| {
                     absent.remove(&place_of(object));
@@ -97,6 +101,10 @@ impl Cache {
                 let mut changes: Vec<Change> = objects.into_iter().filter_map(|object| kind.set(object)).collect();
                 changes.extend(absent.iter().filter_map(|place| kind.remove(place, version)));
                 changes
+            }
+            News::Unserved => {
+                kind.unserved = true;
+                Vec::new()
             }
         }
     }
@@ -109,6 +117,11 @@ impl Cache {
     /// Whether all objects of the resource have been listed once.
     pub fn is_listed(&self, resource: &Resource) -> bool {
         self.kinds.get(resource).is_some_and(|kind| kind.listed)
+    }
+
+    /// Whether the server said that it knows no such resource.
+    pub fn is_unserved(&self, resource: &Resource) -> bool {
+        self.kinds.get(resource).is_some_and(|kind| kind.unserved)
     }
 
     /// One object.
@@ -172,6 +185,7 @@ fn without_owners(news: News) -> News {
     match news {
         News::Object(object) => News::Object(strip(object)),
         News::Gone(object) => News::Gone(object),
+        News::Unserved => News::Unserved,
         News::List(objects, version) => News::List(objects.into_iter().map(strip).collect(), version),
     }
 }

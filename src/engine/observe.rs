@@ -2,6 +2,8 @@
 //!
 //! Shared by the daemon on a cluster and by the simulator, so that both decide on the same. Never asks the cluster.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::{
@@ -15,7 +17,7 @@ use crate::{
     kubernetes::{object, value::Value},
     model::{hash, names},
     rollout::{Seen, View, services, templates, view},
-    route::{self, Id, Routed},
+    route::{self, Id, Kind, Routed},
 };
 
 /// The resources that the engine of Rollouts reads and writes.
@@ -140,8 +142,11 @@ pub fn see(cache: &Cache, place: &Place, rollout: &Rollout, now: Timestamp) -> O
         let object = cache.get(&resource::route(id.kind), &Place::new(&id.namespace, &id.name))?;
         Some(Routed { kind: id.kind, object: object.clone() })
     };
+    let is_unserved = |kind: &Kind| cache.is_unserved(&resource::route(*kind));
+    let kinds: BTreeSet<Kind> = route::named(rollout).into_iter().map(|id| id.kind).collect();
     Some(Seen {
         now,
+        unserved: kinds.into_iter().filter(is_unserved).collect(),
         routes: route::named(rollout).into_iter().filter_map(routed).collect(),
         sets: sets_seen,
         services: services::named(rollout).iter().filter_map(|(_, name)| service(name)).cloned().collect(),

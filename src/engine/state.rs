@@ -59,8 +59,9 @@ impl State {
     pub fn hear(&mut self, resource: &Resource, news: News, now: Timestamp) -> Heard {
         let list = match &news {
             News::List(_, version) => Some(*version),
-            News::Object(_) | News::Gone(_) => None,
+            News::Object(_) | News::Gone(_) | News::Unserved => None,
         };
+        let is_unserved = news == News::Unserved;
         let changes = self.cache.take(resource, news);
         let mut heard = Heard::default();
         for change in &changes {
@@ -77,7 +78,9 @@ impl State {
         if let Some(version) = list {
             let cache = &self.cache;
             heard.keys.extend(self.fence.saw_list(resource, version, |place| cache.get(resource, place).is_some()));
-            // Everything may look different now.
+        }
+        // Everything may look different now.
+        if list.is_some() || is_unserved {
             heard.again.extend(self.cache.all(&resource::rollouts()).map(|rollout| subject(&place_of(rollout))));
             let open = self.cache.all(&resource::runs()).filter(|run| !measure::is_over(run));
             heard.again.extend(open.map(|run| measure::subject(&place_of(run))));

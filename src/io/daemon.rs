@@ -445,7 +445,8 @@ impl Daemon {
         let rollout = self.state.rollout(place)?;
         for resource in observe::needs(&rollout, now) {
             self.watch(resource.clone());
-            if !self.state.cache.is_listed(&resource) {
+            // What the server does not know is not waited for: the Rollout says so.
+            if !self.state.cache.is_listed(&resource) && !self.state.cache.is_unserved(&resource) {
                 return None;
             }
         }

@@ -56,6 +56,7 @@ impl Scope {
 pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
     let mut wait = FIRST;
     let mut version = None;
+    let mut is_served = true;
     while !news.is_closed() {
         let outcome = match &version {
             None => announced_list(&api, &scope, &news).await,
@@ -65,6 +66,7 @@ pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
             Ok(newest) => {
                 version = Some(newest);
                 wait = FIRST;
+                is_served = true;
             }
             Err(error) => {
                 // What the server has forgotten must be listed anew; so must what was never listed.
@@ -72,6 +74,13 @@ pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
                     api.metrics().with(|metrics| metrics.watched_anew(&scope.resource.plural));
                     version = None;
                     continue;
+                }
+                // Its definition is not installed, or no longer: who needs it is told, and it may come at any time.
+                if error.code() == Some(404) {
+                    version = None;
+                    if std::mem::take(&mut is_served) {
+                        let _ = news.send((scope.resource.clone(), News::Unserved)).await;
+                    }
                 }
                 api.metrics().with(|metrics| metrics.watched_anew(&scope.resource.plural));
                 let pause = error.after().unwrap_or(wait);

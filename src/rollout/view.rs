@@ -34,7 +34,7 @@ use crate::{
         strategy::AntiAffinity,
         template::{self, Wanted},
     },
-    route::{Routed, Routes, Verification},
+    route::{Kind, Routed, Routes, Verification},
 };
 
 /// What was read for one decision.
@@ -60,6 +60,9 @@ pub struct Seen {
     /// The objects of its routers, as far as they exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Routed>,
+    /// The kinds of its routers' objects that the server does not know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unserved: Vec<Kind>,
     /// What the load balancer says about the weights in status.
     pub verification: Verification,
     /// When this engine last wrote the Rollout, if it has.
@@ -243,7 +246,7 @@ impl View {
         let workload = workload::resolve(&mut rollout, seen.workload.as_ref());
         let from = if matches!(workload, Ok(Some(_))) { PodsFrom::Workload } else { PodsFrom::Manifest };
         let services: BTreeMap<Text, Service> = seen.services.iter().map(service).collect();
-        let routes = Routes::seen(&seen.routes);
+        let routes = Routes::seen(&seen.routes).without(&seen.unserved);
         let mut invalid = invalid(&rollout, &workload, from, &services, &seen.templates, &routes);
         let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
         let step_hash = seen.rollout.at(&["spec", "strategy"]).map(hash::steps).unwrap_or_default();

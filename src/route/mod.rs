@@ -90,6 +90,16 @@ impl Kind {
         }
     }
 
+    /// The field of a Rollout that speaks of it.
+    fn router(self) -> &'static str {
+        match self {
+            Kind::Ingress => "nginx",
+            Kind::TrafficSplit => "smi",
+            Kind::TraefikService => "traefik",
+            Kind::VirtualService | Kind::DestinationRule => "istio",
+        }
+    }
+
     /// What Argo Rollouts calls one that does not exist.
     pub fn not_found(self, name: &str) -> String {
         match self {
@@ -189,6 +199,8 @@ pub struct Routes {
     order: Vec<Id>,
     #[serde(skip)]
     apis: Apis,
+    #[serde(skip)]
+    unserved: Vec<Kind>,
 }
 
 /// Keys of an object are texts; ours are not.
@@ -199,12 +211,17 @@ fn listed<S: serde::Serializer>(objects: &BTreeMap<Id, Value>, serializer: S) ->
 impl Routes {
     /// These objects, none of them changed.
     pub fn of(objects: impl IntoIterator<Item = (Id, Value)>) -> Routes {
-        Routes { objects: objects.into_iter().collect(), order: Vec::new(), apis: Apis::default() }
+        Routes { objects: objects.into_iter().collect(), ..Routes::default() }
     }
 
     /// The same, of these versions.
     pub fn speaking(self, apis: Apis) -> Routes {
         Routes { apis, ..self }
+    }
+
+    /// The same, where the server does not know these kinds.
+    pub fn without(self, unserved: &[Kind]) -> Routes {
+        Routes { unserved: unserved.to_vec(), ..self }
     }
 
     /// Those that were seen.
@@ -287,7 +304,22 @@ pub fn named(rollout: &Rollout) -> Vec<Id> {
 
 /// What is wrong with the objects that must exist: the first that is missing, in the words of Argo Rollouts.
 pub fn missing(rollout: &Rollout, routes: &Routes) -> Option<FieldError> {
-    missing_ingress(rollout, routes).or_else(|| missing_virtual_service(rollout, routes))
+    missing_ingress(rollout, routes)
+        .or_else(|| missing_virtual_service(rollout, routes))
+        .or_else(|| missing_definition(rollout, routes))
+}
+
+/// A kind that the server does not know, because its definition is not installed.
+fn missing_definition(rollout: &Rollout, routes: &Routes) -> Option<FieldError> {
+    let id = named(rollout).into_iter().find(|id| routes.unserved.contains(&id.kind))?;
+    let (router, kind) = (id.kind.router(), id.kind);
+    let what = format!(
+        "the server does not know {}.{}/{}: its CustomResourceDefinition is not installed",
+        kind.plural(),
+        kind.group(),
+        kind.version(&routes.apis)
+    );
+    Some(FieldError::invalid(format!("spec.strategy.canary.trafficRouting.{router}"), id.name.as_str(), what))
 }
 
 fn missing_virtual_service(rollout: &Rollout, routes: &Routes) -> Option<FieldError> {

@@ -68,6 +68,7 @@ async fn main() -> anyhow::Result<()> {
             }
             News::Object(pod) => kubelet.see(&mut pods, pod),
             News::Gone(pod) => drop(pods.remove(&uid_of(&pod))),
+            News::Unserved => {}
         }
     }
     Ok(())

@@ -136,6 +136,7 @@ impl Seen {
         let objects = match news {
             News::List(objects, _) => objects,
             News::Object(object) => vec![object],
+            News::Unserved => Vec::new(),
             News::Gone(object) => {
                 self.pods.remove(&name(&object));
                 Vec::new()

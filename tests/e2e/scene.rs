@@ -201,7 +201,7 @@ impl Scene {
                 match news {
                     News::List(objects, _) if !objects.iter().any(named) => return true,
                     News::Gone(object) if named(&object) => return true,
-                    News::List(..) | News::Object(_) | News::Gone(_) => {}
+                    News::List(..) | News::Object(_) | News::Gone(_) | News::Unserved => {}
                 }
             }
             false
@@ -219,7 +219,7 @@ impl Scene {
                 let objects = match news {
                     News::List(objects, _) => objects,
                     News::Object(object) => vec![object],
-                    News::Gone(_) => continue,
+                    News::Gone(_) | News::Unserved => continue,
                 };
                 for object in objects.into_iter().filter(|object| object.str_at(&["metadata", "name"]) == Some(name)) {
                     last = object;

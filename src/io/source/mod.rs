@@ -402,7 +402,7 @@ impl Sources {
     fn hear(&mut self, resource: &Resource, news: News) {
         let list = match &news {
             News::List(_, version) => Some(*version),
-            News::Object(_) | News::Gone(_) => None,
+            News::Object(_) | News::Gone(_) | News::Unserved => None,
         };
         let shared = self.shared.clone();
         let mut seen = shared.seen();
