@@ -121,7 +121,7 @@ async fn sample(
     loop {
         let talk = Talk { run, metric, work, settings: &seen.settings, heard: &heard, now };
         match metric::ask(&talk) {
-            Ask::Known(sample) => return Ok((sample, None)),
+            Ask::Known(sample) => return Ok((*sample, None)),
             Ask::ReadSecret { namespace, name } => heard.secret = Some(secret(api, &namespace, &name).await?),
             Ask::ReadToken(file) => heard.token = Some(token(&file).await),
             Ask::Send(request) => {

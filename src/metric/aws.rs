@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ring::{digest, hmac};
 
-use super::{Ask, Request, Response, Talk, query};
+use super::{Answers, Ask, Request, Response, Talk, query};
 use crate::model::secret::Secret;
 
 /// How long those who give out credentials may take.
@@ -116,7 +116,7 @@ pub(super) fn credentials<'t>(
     talk: &Talk<'t>,
     role: Option<&str>,
     region: &str,
-) -> Result<(Credentials, &'t [Result<Response, String>]), Ask> {
+) -> Result<(Credentials, &'t Answers), Ask> {
     let (own, answers) = own(talk, region)?;
     let Some(role) = role.filter(|role| !role.is_empty()) else { return Ok((own, answers)) };
     let pairs = [("Action", "AssumeRole"), ("Version", "2011-06-15"), ("RoleArn", role), ("RoleSessionName", SESSION)];
@@ -129,7 +129,7 @@ pub(super) fn credentials<'t>(
     Ok((given_out(talk, answer)?, answers))
 }
 
-fn own<'t>(talk: &Talk<'t>, region: &str) -> Result<(Credentials, &'t [Result<Response, String>]), Ask> {
+fn own<'t>(talk: &Talk<'t>, region: &str) -> Result<(Credentials, &'t Answers), Ask> {
     let (settings, answers) = (&talk.settings.aws, talk.heard.answers.as_slice());
     if let Some(keys) = &settings.keys {
         return Ok((keys.clone(), answers));
@@ -173,9 +173,9 @@ fn token<'t>(talk: &Talk<'t>, file: &str) -> Result<&'t Secret, Ask> {
 /// The next of the answers, and those after it; or the request to send for it.
 fn answered<'t>(
     talk: &Talk<'_>,
-    answers: &'t [Result<Response, String>],
+    answers: &'t Answers,
     request: impl FnOnce() -> Request,
-) -> Result<(&'t Response, &'t [Result<Response, String>]), Ask> {
+) -> Result<(&'t Response, &'t Answers), Ask> {
     match answers {
         [] => Err(Ask::Send(Box::new(request()))),
         [Err(problem), ..] => Err(talk.failed(problem.clone())),

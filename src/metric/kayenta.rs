@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Ask, Request, Response, Talk, ago, failed, length, plain, started};
+use super::{Ask, Request, Response, Talk, ago, failed, length, over, started};
 use crate::{
     analysis::{Phase, Work, expression::Val},
     api::{KayentaMetric, KayentaScope, Measurement, ScopeDetail, Time},
@@ -27,11 +27,11 @@ pub fn next(talk: &Talk<'_>, kayenta: &KayentaMetric) -> Ask {
         Work::Start => begin(talk, kayenta),
         Work::Resume(before) => go_on(talk, kayenta, before),
         // Kayenta goes on judging, but nobody waits for it. In Argo Rollouts the run would, for ever.
-        Work::Terminate(before) => Ask::Known(plain(Measurement {
+        Work::Terminate(before) => over(Measurement {
             phase: Phase::Inconclusive.as_str().to_owned(),
             finished_at: Some(Time::from(talk.now)),
             ..before.clone()
-        })),
+        }),
     }
 }
 
@@ -139,7 +139,7 @@ fn execution(answer: &Response) -> Result<String, String> {
 }
 
 fn go_on(talk: &Talk<'_>, kayenta: &KayentaMetric, before: &Measurement) -> Ask {
-    let problem = |said: String| Ask::Known(plain(failed(before.clone(), said, talk.now)));
+    let problem = |said: String| over(failed(before.clone(), said, talk.now));
     match talk.heard.answers.as_slice() {
         [] => {
             let id = before.metadata.get(EXECUTION).map(String::as_str).unwrap_or_default();
@@ -148,19 +148,19 @@ fn go_on(talk: &Talk<'_>, kayenta: &KayentaMetric, before: &Measurement) -> Ask 
         [Err(_), ..] => problem("Invalid Response".to_owned()),
         [Ok(answer), ..] => match score(answer) {
             Err(said) => problem(said),
-            Ok(None) => Ask::Known(plain(Measurement { resume_at: Some(soon(talk.now)), ..before.clone() })),
+            Ok(None) => over(Measurement { resume_at: Some(soon(talk.now)), ..before.clone() }),
             Ok(Some(score)) => {
                 let phase = match score {
                     score if score >= kayenta.threshold.pass => Phase::Successful,
                     score if score >= kayenta.threshold.marginal => Phase::Inconclusive,
                     _ => Phase::Failed,
                 };
-                Ask::Known(plain(Measurement {
+                over(Measurement {
                     phase: phase.as_str().to_owned(),
                     value: score.to_string(),
                     finished_at: Some(Time::from(talk.now)),
                     ..before.clone()
-                }))
+                })
             }
         },
     }

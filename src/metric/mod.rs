@@ -60,8 +60,11 @@ pub enum Ask {
     /// Send this request.
     Send(Box<Request>),
     /// Nothing: this is what was measured.
-    Known(Sample),
+    Known(Box<Sample>),
 }
+
+/// Answers to requests; or why there was none.
+pub type Answers = [Result<Response, String>];
 
 /// What was heard so far for a measurement. It may be secret, and does not show.
 #[derive(Clone, Default, PartialEq)]
@@ -220,8 +223,8 @@ impl Settings {
             jobs: job::Place { namespace: given("ARGO_ROLLOUTS_ANALYSIS_JOB_NAMESPACE"), elsewhere: false },
             prometheus: given("ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"),
             namespace: namespace.to_owned(),
-            datadog: datadog::Keys::of(&given),
-            aws: aws::Settings::of(&given),
+            datadog: datadog::Keys::of(given),
+            aws: aws::Settings::of(given),
         }
     }
 }
@@ -255,7 +258,7 @@ pub fn ask(talk: &Talk<'_>) -> Ask {
     // All others are over as soon as they have begun.
     if let Work::Resume(before) | Work::Terminate(before) = talk.work {
         let problem = "the measurement was begun and never finished".to_owned();
-        return Ask::Known(plain(failed(before.clone(), problem, talk.now)));
+        return over(failed(before.clone(), problem, talk.now));
     }
     let next = if let Some(web) = &provider.web {
         talk.once(web::ask(web).map_err(|problem| talk.refused(problem)), |answer| {
@@ -283,9 +286,9 @@ pub fn ask(talk: &Talk<'_>) -> Ask {
     talk.hidden(next)
 }
 
-/// A sample without anything beside it.
-fn plain(measurement: Measurement) -> Sample {
-    Sample { measurement, ..Sample::default() }
+/// The end of a measurement, without anything beside it.
+fn over(measurement: Measurement) -> Ask {
+    Ask::Known(Box::new(Sample { measurement, ..Sample::default() }))
 }
 
 impl Talk<'_> {
@@ -295,7 +298,7 @@ impl Talk<'_> {
             Work::Resume(before) | Work::Terminate(before) => before,
         };
         match (job::of(self.run, before), self.work) {
-            (Err(problem), _) => Ask::Known(plain(failed(before.clone(), problem, self.now))),
+            (Err(problem), _) => over(failed(before.clone(), problem, self.now)),
             (Ok((namespace, name)), Work::Terminate(_)) => Ask::DeleteJob { namespace, name },
             (Ok((namespace, name)), Work::Start | Work::Resume(_)) => Ask::LookAtJob { namespace, name },
         }
@@ -303,7 +306,7 @@ impl Talk<'_> {
 
     /// The end of a measurement that cannot even begin: its provider is not set up.
     fn refused(&self, problem: String) -> Ask {
-        Ask::Known(plain(failed(started(self.now), problem, self.now)))
+        over(failed(started(self.now), problem, self.now))
     }
 
     /// The end of a measurement that went wrong.
@@ -313,7 +316,7 @@ impl Talk<'_> {
 
     /// The end of a measurement.
     fn known(&self, measurement: Measurement) -> Ask {
-        Ask::Known(Sample { measurement, metadata: metadata(self.metric) })
+        Ask::Known(Box::new(Sample { measurement, metadata: metadata(self.metric) }))
     }
 
     /// A measurement whose value is known.

@@ -137,7 +137,7 @@ impl Local {
             }
         };
         let measurement = match ask {
-            Ask::Known(sample) => return Ok(sample),
+            Ask::Known(sample) => return Ok(*sample),
             Ask::ReadSecret { .. } | Ask::ReadToken(_) | Ask::Send(_) => Measurement::default(),
             Ask::CreateJob(job) => {
                 let created = self.create_job(&job, written)?;

@@ -190,7 +190,7 @@ fn lead(
     let (settings, mut heard) = (settings(input), Heard::default());
     loop {
         match metric::ask(&Talk { run, metric, work: &work, settings: &settings, heard: &heard, now }) {
-            Ask::Known(sample) => return sample,
+            Ask::Known(sample) => return *sample,
             Ask::ReadSecret { namespace, name } => heard.secret = Some(secret(input, &namespace, &name)),
             Ask::Send(request) => heard.answers.push(send(*request)),
             other => panic!("{other:?}"),
@@ -296,10 +296,8 @@ fn answer(input: &Json, expect: &Json) -> Option<Json> {
             }
         }
         // New Relic's own client says that it is; we are not.
-        if let Some(headers) = theirs["headers"].as_object() {
-            if let Some(name) = headers.get("x-query-source-component-id") {
-                mine["headers"]["x-query-source-component-id"] = name.clone();
-            }
+        if let Some(name) = theirs["headers"].get("x-query-source-component-id") {
+            mine["headers"]["x-query-source-component-id"] = name.clone();
         }
         // Several queries are sent in any order.
         if let Some(queries) = mine.pointer_mut("/json/data/attributes/queries").and_then(Json::as_array_mut) {
