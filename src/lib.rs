@@ -27,6 +27,7 @@
 //! | [`rollout`] | deciding about a Rollout: sizes, steps, history |
 //! | [`route`] | telling routers where traffic goes; one leaf per router |
 //! | [`analysis`] | deciding about an AnalysisRun: what is due, what measurements come to; the language of conditions |
+//! | [`experiment`] | deciding about an Experiment: versions beside each other, and what their analyses come to |
 //! | [`metric`] | what providers are asked, and what their answers mean; one leaf per provider |
 //! | [`sync`] | deciding about a GitSource: the objects of a commit, what is applied and pruned, what the commit is told |
 //! | [`manifest`] | bytes of files to objects that know their places |
@@ -69,6 +70,7 @@ pub mod api;
 pub mod cmd;
 pub mod embedded;
 pub mod engine;
+pub mod experiment;
 pub mod forge;
 pub mod io;
 pub mod kubernetes;

@@ -91,6 +91,19 @@ impl Phase {
         }
     }
 
+    /// The reason of the event that tells that an Experiment is there.
+    pub fn experiment_reason(self) -> &'static str {
+        match self {
+            Phase::Unset => "Experiment",
+            Phase::Pending => "ExperimentPending",
+            Phase::Running => "ExperimentRunning",
+            Phase::Successful => "ExperimentSuccessful",
+            Phase::Failed => "ExperimentFailed",
+            Phase::Error => "ExperimentError",
+            Phase::Inconclusive => "ExperimentInconclusive",
+        }
+    }
+
     /// The reason of the event that tells that a metric is there.
     pub fn metric_reason(self) -> &'static str {
         match self {
@@ -132,6 +145,7 @@ mod tests {
             assert_eq!(Phase::of(phase.as_str()), phase);
             assert_eq!(phase.run_reason(), reason::analysis_run(phase.as_str()));
             assert_eq!(phase.metric_reason(), reason::metric(phase.as_str()));
+            assert_eq!(phase.experiment_reason(), reason::experiment(phase.as_str()));
         }
         assert_eq!(Phase::of("Odd"), Phase::Unset);
     }

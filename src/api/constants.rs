@@ -556,6 +556,26 @@ pub mod message {
         format!("Metric '{metric}' Completed. Result: {phase}")
     }
 
+    /// Of a version of an Experiment that has got on.
+    pub fn template_moved(template: &str, from: &str, to: &str) -> String {
+        format!("Template '{template}' transitioned from {from} -> {to}")
+    }
+
+    /// Of a version of an Experiment that did not get on in time.
+    pub fn template_deadline(template: &str, seconds: i32) -> String {
+        format!("Template '{template}' exceeded its progressDeadlineSeconds ({seconds})")
+    }
+
+    /// Our own: of an object that has a name which an Experiment needs.
+    pub fn taken_in_experiment(kind: &str, name: &str, template: &str) -> String {
+        format!("{kind} {name} already exists and is not owned by experiment template {template}")
+    }
+
+    /// Of an analysis of an Experiment that has got on.
+    pub fn analysis_moved(analysis: &str, from: &str, to: &str) -> String {
+        format!("AnalysisRun '{analysis}' transitioned from {from} -> {to}")
+    }
+
     /// Of a ReplicaSet of an Experiment that was scaled.
     pub fn scaled_in_experiment(direction: &str, set: &str, from: i32, to: i32) -> String {
         format!("Scaled {direction} ReplicaSet {set} from {from} to {to}")

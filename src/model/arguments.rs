@@ -159,12 +159,17 @@ pub fn resolve_text(text: &str, arguments: &[Argument]) -> Result<String, String
         };
         values.insert(format!("args.{}", argument.name), value.as_str());
     }
-    let mut out = String::with_capacity(text.len());
+    fill(parts, |tag| values.get(tag).copied())
+}
+
+/// Pieces put together, with what is known of each tag. The error is Argo Rollouts'.
+pub fn fill<'v>(parts: Vec<Part<'_>>, known: impl Fn(&str) -> Option<&'v str>) -> Result<String, String> {
+    let mut out = String::new();
     let mut unresolved = None;
     for part in parts {
         match part {
             Part::Text(text) => out.push_str(text),
-            Part::Tag(tag) => match values.get(go_trimmed(tag)) {
+            Part::Tag(tag) => match known(go_trimmed(tag)) {
                 Some(value) => out.push_str(value),
                 // Of several the last is named.
                 None => unresolved = Some(format!("failed to resolve {{{{{tag}}}}}")),

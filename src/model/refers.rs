@@ -5,7 +5,7 @@
 use std::fmt;
 
 use crate::{
-    api::{IstioTrafficRouting, Rollout, RolloutTrafficRouting, constants},
+    api::{Experiment, IstioTrafficRouting, ObjectMeta, Rollout, RolloutTrafficRouting, constants},
     kubernetes::value::Value,
     value,
 };
@@ -98,11 +98,20 @@ pub fn virtual_service(text: &str) -> Key {
 
 /// How an object that belongs to a Rollout names it.
 pub fn owner(rollout: &Rollout) -> Value {
+    controller(constants::kind::ROLLOUT, &rollout.metadata)
+}
+
+/// How an object that belongs to an Experiment names it.
+pub fn experiment_owner(experiment: &Experiment) -> Value {
+    controller(constants::kind::EXPERIMENT, &experiment.metadata)
+}
+
+fn controller(kind: &str, metadata: &ObjectMeta) -> Value {
     value!({
         "apiVersion": constants::API_VERSION,
-        "kind": constants::kind::ROLLOUT,
-        "name": rollout.metadata.name.as_str(),
-        "uid": rollout.metadata.uid.as_str(),
+        "kind": kind,
+        "name": metadata.name.as_str(),
+        "uid": metadata.uid.as_str(),
         "controller": true,
         "blockOwnerDeletion": true,
     })

@@ -74,14 +74,14 @@ impl Run {
     }
 
     /// Whether it still measures, and nobody has told it to end.
-    fn is_at_work(&self) -> bool {
+    pub fn is_at_work(&self) -> bool {
         let is_ending = self.object.at(&["spec", "terminate"]).and_then(Value::as_bool) == Some(true);
         !is_ending && !self.phase.is_over()
     }
 }
 
-/// The runs of a namespace, by what they are to a Rollout: its own, and the names that others have.
-pub(super) fn claim(seen: &[Value], uid: &str) -> (Vec<Run>, Vec<Text>) {
+/// The runs of a namespace, by what they are to a Rollout or an Experiment of this uid: its own, and the names that others have.
+pub fn claim(seen: &[Value], uid: &str) -> (Vec<Run>, Vec<Text>) {
     let (own, others): (Vec<&Value>, Vec<&Value>) =
         seen.iter().partition(|run| object::controller(run).as_deref() == Some(uid));
     let name = |run: &&Value| run.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
@@ -573,7 +573,7 @@ impl<'v> Pass<'v> {
 }
 
 /// Whether a run measures what is to be measured.
-fn is_alike(run: &Value, wanted: &AnalysisRunSpec) -> bool {
+pub fn is_alike(run: &Value, wanted: &AnalysisRunSpec) -> bool {
     let spec: AnalysisRunSpec = run.get("spec").map(|spec| api::read(spec).object).unwrap_or_default();
     spec.metrics == wanted.metrics
         && spec.dry_run == wanted.dry_run

@@ -26,12 +26,37 @@ impl Scope {
         if reference.cluster_scope == Some(true) { Scope::Cluster } else { Scope::Namespace }
     }
 
-    fn kind(self) -> &'static str {
+    /// The kind of a template that is kept there.
+    pub fn kind(self) -> &'static str {
         match self {
             Scope::Namespace => "AnalysisTemplate",
             Scope::Cluster => "ClusterAnalysisTemplate",
         }
     }
+}
+
+/// A template that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Where it should be.
+    pub scope: Scope,
+    /// Its name.
+    pub name: String,
+    /// Where it is named.
+    pub field: String,
+}
+
+impl From<Missing> for String {
+    /// What a Rollout says about it.
+    fn from(missing: Missing) -> String {
+        let what = format!("{} '{}' not found", missing.scope.kind(), missing.name);
+        Words::Field(FieldError::invalid(missing.field, missing.name.as_str(), what)).to_string()
+    }
+}
+
+/// The template that a reference names, if it does not exist.
+pub fn missing(reference: &AnalysisTemplateRef, known: &[Value]) -> Option<Missing> {
+    find("", reference, known).err()
 }
 
 /// An analysis of a Rollout: what it is for, its templates and arguments.
@@ -64,10 +89,17 @@ pub fn are_named(rollout: &Rollout) -> bool {
 
 /// The templates that a Rollout names, directly or through others, as far as they exist, and whether any is the cluster's.
 pub fn reach(rollout: &Rollout, find: impl Fn(Scope, &str) -> Option<Value>) -> (Vec<Value>, bool) {
+    let named = analyses(rollout).into_iter().flat_map(|(_, templates, _)| templates.to_vec());
+    reach_from(named.collect(), find)
+}
+
+/// The same, from these references on.
+pub fn reach_from(
+    mut open: Vec<AnalysisTemplateRef>,
+    find: impl Fn(Scope, &str) -> Option<Value>,
+) -> (Vec<Value>, bool) {
     let mut met: Vec<(Scope, String)> = Vec::new();
     let mut found = Vec::new();
-    let named = analyses(rollout).into_iter().flat_map(|(_, templates, _)| templates.to_vec());
-    let mut open: Vec<AnalysisTemplateRef> = named.collect();
     while let Some(reference) = open.pop() {
         let key = (Scope::of(&reference), reference.template_name);
         // Templates may name each other in a circle.
@@ -94,11 +126,11 @@ pub(super) fn gather(rollout: &Rollout, known: &[Value]) -> Result<Vec<Templates
 }
 
 /// The templates that an analysis names, directly or through others: those of the namespace first, then the cluster's.
-pub(super) fn follow_all(
+pub fn follow_all(
     field: &str,
     references: &[AnalysisTemplateRef],
     known: &[Value],
-) -> Result<Vec<(String, AnalysisTemplateSpec)>, String> {
+) -> Result<Vec<(String, AnalysisTemplateSpec)>, Missing> {
     let mut met = Vec::new();
     follow(field, references, known, &mut met)?;
     // A stable sort keeps the order in which they were met.
@@ -112,27 +144,30 @@ fn follow(
     references: &[AnalysisTemplateRef],
     known: &[Value],
     met: &mut Vec<(Scope, String, AnalysisTemplate)>,
-) -> Result<(), String> {
+) -> Result<(), Missing> {
     for reference in references {
         let (scope, name) = (Scope::of(reference), &reference.template_name);
         if met.iter().any(|(other, met, _)| *other == scope && met == name) {
             continue;
         }
-        let is_it = |template: &&Value| {
-            let namespace = template.str_at(&["metadata", "namespace"]).unwrap_or_default();
-            let other = if namespace.is_empty() { Scope::Cluster } else { Scope::Namespace };
-            other == scope && template.str_at(&["metadata", "name"]) == Some(name)
-        };
-        let Some(template) = known.iter().find(is_it) else {
-            let what = format!("{} '{name}' not found", scope.kind());
-            return Err(Words::Field(FieldError::invalid(field, name.as_str(), what)).to_string());
-        };
-        let template: AnalysisTemplate = api::read(template).object;
+        let template: AnalysisTemplate = api::read(find(field, reference, known)?).object;
         let nested = template.spec.templates.clone();
         met.push((scope, name.clone(), template));
         follow("spec.templates", &nested, known, met)?;
     }
     Ok(())
+}
+
+/// The template that a reference names.
+fn find<'k>(field: &str, reference: &AnalysisTemplateRef, known: &'k [Value]) -> Result<&'k Value, Missing> {
+    let (scope, name) = (Scope::of(reference), reference.template_name.as_str());
+    let is_it = |template: &&Value| {
+        let namespace = template.str_at(&["metadata", "namespace"]).unwrap_or_default();
+        let other = if namespace.is_empty() { Scope::Cluster } else { Scope::Namespace };
+        other == scope && template.str_at(&["metadata", "name"]) == Some(name)
+    };
+    let found = known.iter().find(is_it);
+    found.ok_or_else(|| Missing { scope, name: name.to_owned(), field: field.to_owned() })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod anti_affinity;
 mod canary_replicas;
 mod conditions;
 mod ephemeral_metadata;
+mod experiments;
 mod health;
 mod history_cleanup;
 mod limits;
