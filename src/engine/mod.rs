@@ -4,6 +4,7 @@
 //! Never sleeps, never reads a clock, never talks to a server: `io` drives it and hands it the time.
 
 pub mod cache;
+pub mod compare;
 pub mod fence;
 pub mod key;
 pub mod lease;

@@ -64,6 +64,10 @@ pub mod resource {
     pub fn runs() -> Resource {
         Resource::new(GROUP, VERSION, "analysisruns")
     }
+    /// Experiments.
+    pub fn experiments() -> Resource {
+        Resource::new(GROUP, VERSION, "experiments")
+    }
     /// Jobs.
     pub fn jobs() -> Resource {
         Resource::new("batch", "v1", "jobs")
@@ -88,8 +92,8 @@ pub mod resource {
     }
 
     /// What is watched as long as the engine runs.
-    pub fn always() -> [Resource; 4] {
-        [rollouts(), sets(), services(), runs()]
+    pub fn always() -> [Resource; 5] {
+        [rollouts(), sets(), services(), runs(), experiments()]
     }
 }
 
@@ -246,7 +250,7 @@ fn claimants<'a>(cache: &'a Cache, set: &'a Value) -> Vec<&'a Value> {
 }
 
 /// The object of this resource that controls another one.
-fn owner_in<'a>(cache: &'a Cache, resource: &Resource, object: &Value) -> Option<&'a Value> {
+pub(super) fn owner_in<'a>(cache: &'a Cache, resource: &Resource, object: &Value) -> Option<&'a Value> {
     let namespace = object.str_at(&["metadata", "namespace"]).unwrap_or_default();
     let owner = cache.get(resource, &Place::new(namespace, &object::controller_name(object)?))?;
     (owner.str_at(&["metadata", "uid"]) == object::controller(object).as_deref()).then_some(owner)

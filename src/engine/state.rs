@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::{
     cache::{Cache, Change, News, place_of, version_of},
+    compare,
     fence::Fence,
     key::{Key, Machine, ObjectKey, Place, Resource},
     measure,
@@ -17,7 +18,7 @@ use super::{
     write::Written,
 };
 use crate::{
-    api::{self, Rollout, constants::annotation},
+    api::{self, Experiment, Rollout, constants::annotation},
     kubernetes::value::Value,
     metric::job::outcome,
     rollout::{Crowd, Seen, services},
@@ -33,6 +34,8 @@ pub struct State {
     pub cache: Cache,
     /// What the Rollouts name.
     pub references: References,
+    /// The names that Experiments give.
+    pub given: References,
     /// What was written and not yet seen.
     pub fence: Fence,
     /// Who is looked at next.
@@ -84,11 +87,16 @@ impl State {
             heard.again.extend(self.cache.all(&resource::rollouts()).map(|rollout| subject(&place_of(rollout))));
             let open = self.cache.all(&resource::runs()).filter(|run| !measure::is_over(run));
             heard.again.extend(open.map(|run| measure::subject(&place_of(run))));
+            let experiments = self.cache.all(&resource::experiments());
+            heard.again.extend(experiments.map(|experiment| compare::subject(&place_of(experiment))));
         }
         heard.removed =
             changes.iter().filter(|change| change.after.is_none()).map(|change| change.place.clone()).collect();
         for change in changes {
             heard.keys.extend(self.measured(resource, &change));
+            if list.is_none() || change.before.is_some() || *resource == resource::experiments() {
+                heard.keys.extend(self.compared(resource, &change));
+            }
             if *resource != resource::rollouts() {
                 if *resource == resource::services() && change.after.as_ref().is_some_and(services::is_led) {
                     heard.keys.push(Key { machine: Machine::Service, place: change.place.clone() });
@@ -142,6 +150,26 @@ impl State {
         let note = |key: &str| job.str_at(&["metadata", "annotations", key]);
         let place = Place::new(note(annotation::ANALYSIS_RUN_NAMESPACE)?, note(annotation::ANALYSIS_RUN_NAME)?);
         is_over.then(|| measure::subject(&place))
+    }
+
+    /// The Experiments that a change is about: it changed itself, or something that it owns or names did.
+    fn compared(&mut self, resource: &Resource, change: &Change) -> Vec<Key> {
+        if *resource != resource::experiments() {
+            let concerned = compare::concerned(&self.cache, &self.given, resource, change);
+            return concerned.iter().map(compare::subject).collect();
+        }
+        let key = compare::subject(&change.place);
+        if !is_specified_as_before(change) {
+            let experiment: Option<Experiment> = change.after.as_ref().map(|experiment| api::read(experiment).object);
+            let referred = experiment.map_or_else(Vec::new, |experiment| compare::referred(&experiment));
+            self.given.set(&change.place, referred);
+        }
+        if change.after.is_some() {
+            return vec![key];
+        }
+        self.queue.forget(&key);
+        self.fence.forget(&key);
+        Vec::new()
     }
 
     /// Nobody watches this resource any more: nothing is known of it, and nobody waits to see it. Queue who did.

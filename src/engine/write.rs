@@ -8,7 +8,10 @@ use super::{
     observe::resource,
 };
 use crate::{
-    kubernetes::value::{Text, Value},
+    kubernetes::{
+        patch,
+        value::{Text, Value},
+    },
     rollout::{
         Action, Verdict, View, diff,
         diff::{RouteChange, Subject},
@@ -122,6 +125,22 @@ impl Write {
         Some(Write { object, subresource: "status", verb: Verb::Patch, body })
     }
 
+    /// The request that makes the status of an object say what is wanted, if it does not: on the version that was seen.
+    /// Fields of status that are not ours stay as they are.
+    pub fn restated(object: ObjectKey, seen: &Value, before: &Value, after: &Value) -> Option<Write> {
+        let status = seen.get("status").cloned().unwrap_or_else(Value::object);
+        let change = diff::merge_patch(before, after).unwrap_or_else(Value::object);
+        let wanted = patch::merge(&patch::merge(&status, &change), after);
+        let change = diff::merge_patch(&status, &wanted)?;
+        let mut body = value!({"status": change});
+        for key in ["uid", "resourceVersion"] {
+            if let Some(known) = seen.at(&["metadata", key]) {
+                body.set_at(&["metadata", key], known.clone());
+            }
+        }
+        Some(Write { object, subresource: "", verb: Verb::Patch, body })
+    }
+
     /// Whether a refusal with this code is as good as done: what should go has gone, or a disruption budget says no and is
     /// asked again later.
     pub fn tolerates(&self, code: u16) -> bool {
@@ -134,10 +153,12 @@ impl Write {
 
     /// Whether a refusal with this code means that the new ReplicaSet cannot be as it is wanted: that is for people to know.
     pub fn is_impossible(&self, code: u16) -> bool {
-        self.verb == Verb::Create
-            && self.object.resource == resource::sets()
-            && (400..500).contains(&code)
-            && ![408, 409, 429].contains(&code)
+        self.object.resource == resource::sets() && self.is_refused(code)
+    }
+
+    /// Whether a refusal with this code means that an object cannot be made as it is wanted, however often it is tried.
+    pub fn is_refused(&self, code: u16) -> bool {
+        self.verb == Verb::Create && (400..500).contains(&code) && ![408, 409, 429].contains(&code)
     }
 
     /// What was written, by the object that the server answered with.

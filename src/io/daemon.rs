@@ -33,6 +33,7 @@ use crate::{
     },
     engine::{
         cache::News,
+        compare,
         key::{Key, Machine, ObjectKey, Place, Resource},
         measure,
         metrics::{Ending, Gauges, Metrics, Objects},
@@ -251,7 +252,9 @@ impl Daemon {
         }
         let selector = match &self.settings.instance {
             _ if resource == resource::jobs() => label::ANALYSIS_RUN_UID.to_owned(),
-            _ if ![resource::rollouts(), resource::runs()].contains(&resource) => String::new(),
+            _ if ![resource::rollouts(), resource::runs(), resource::experiments()].contains(&resource) => {
+                String::new()
+            }
             Some(instance) => format!("{}={instance}", label::INSTANCE_ID),
             None => format!("!{}", label::INSTANCE_ID),
         };
@@ -268,6 +271,7 @@ impl Daemon {
         let mut needed: HashSet<Resource> =
             rollouts.flat_map(|rollout| observe::needs(&rollout, now)).chain(resource::always()).collect();
         needed.extend(self.state.cache.all(&resource::runs()).filter_map(measure::needs));
+        needed.extend(self.state.cache.all(&resource::experiments()).filter_map(compare::needs));
         // Any template may name one of the cluster's.
         if needed.contains(&resource::templates()) {
             needed.insert(resource::cluster_templates());
@@ -329,7 +333,11 @@ impl Daemon {
                     self.start_analysis(key, now);
                     continue;
                 }
-                Machine::Rollout | Machine::Experiment | Machine::Sync => {}
+                Machine::Experiment => {
+                    self.start_experiment(key, now);
+                    continue;
+                }
+                Machine::Rollout | Machine::Sync => {}
             }
             let Some((seen, missing)) = self.see(&key.place, now) else {
                 self.state.queue.done(&key, Outcome::Settled(None), now);
@@ -384,6 +392,40 @@ impl Daemon {
             let outcome = match io::measure::pass(&api, &seen, &mut written).await {
                 Ok(wake) => Outcome::Settled(wake),
                 Err(error) => failed(&key, &error, now),
+            };
+            Done { written, unsaid: Words::default(), outcome, took: begun.elapsed() }
+        });
+        self.under_way.insert(handle.id(), subject);
+    }
+
+    /// Begins a pass over an Experiment, unless something is not known yet.
+    fn start_experiment(&mut self, key: Key, now: Timestamp) {
+        let Some(experiment) = self.state.cache.get(&resource::experiments(), &key.place).cloned() else {
+            return self.state.queue.done(&key, Outcome::Settled(None), now);
+        };
+        let (_, _, of_cluster) = compare::templates(&self.state.cache, &experiment);
+        let needed = compare::needs(&experiment).into_iter().chain(of_cluster.then(resource::cluster_templates));
+        for resource in needed.collect::<Vec<_>>() {
+            self.watch(resource.clone());
+            if !self.state.cache.is_listed(&resource) {
+                return self.state.queue.done(&key, Outcome::Settled(None), now);
+            }
+        }
+        let Some((seen, missing)) = compare::see(&self.state.cache, &key.place, now) else {
+            return self.state.queue.done(&key, Outcome::Settled(None), now);
+        };
+        let rollout = compare::rollout(&self.state.cache, &experiment).cloned();
+        let (api, subject) = (self.api.clone(), key.clone());
+        let handle = self.passes.spawn(async move {
+            let begun = Instant::now();
+            let mut written = Vec::new();
+            let outcome = if is_there(&api, &key, &missing).await {
+                Outcome::Failed(None)
+            } else {
+                match io::compare::pass(&api, &seen, rollout.as_ref(), &mut written).await {
+                    Ok(wake) => Outcome::Settled(wake),
+                    Err(error) => failed(&key, &error, now),
+                }
             };
             Done { written, unsaid: Words::default(), outcome, took: begun.elapsed() }
         });

@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod clock;
+pub mod compare;
 pub mod daemon;
 pub mod follow;
 pub mod forge;

@@ -3,7 +3,7 @@
 //! | act | what happens |
 //! |---|---|
 //! | `apply`, `patch`, `delete`, `scale` | as with `kubectl` |
-//! | `set-image`, `promote` (`full`, `skip: step` or `all`), `pause`, `resume`, `abort`, `retry`, `undo` (`to`), `restart` (`in`) | as with the plugin |
+//! | `set-image`, `promote` (`full`, `skip: step` or `all`), `pause`, `resume`, `abort`, `retry`, `undo` (`to`), `restart` (`in`), `terminate` | as with the plugin |
 //! | `delete-pod`, `unready-pod` | `count` pods of a `revision` go, or lose their readiness (or, with `ready: true`, regain it) |
 //! | `web: {path: answer}` | what the web answers to metrics from now on; of a list one after the other |
 //! | `controller: kill`, `start` or `restart` | the engine dies, is started, or both |
@@ -51,11 +51,23 @@ pub(super) fn perform(player: &mut Player, what: &str, arguments: &Value) -> Str
         "promote" | "resume" => player.promote(arguments),
         "pause" => player.patch(value!({"spec": {"paused": true}}), ""),
         "abort" => player.patch(value!({"status": {"abort": true}}), "status"),
-        "retry" => player.patch(value!({"status": {"abort": false}}), "status"),
+        "retry" => match arguments.str_at(&["experiment"]).map(str::to_owned) {
+            Some(name) => {
+                let patch = Some(value!({"status": null}));
+                player.ask(Verb::Patch(PatchType::Merge), "Experiment", &name, "", patch)
+            }
+            None => player.patch(value!({"status": {"abort": false}}), "status"),
+        },
         "restart" => {
             let after = SignedDuration::from_secs(arguments.int_at(&["in"]).unwrap_or_default());
             let at = player.local.now().saturating_add(after).unwrap_or(jiff::Timestamp::MAX);
             player.patch(value!({"spec": {"restartAt": rfc3339(at).as_str()}}), "")
+        }
+        "terminate" => {
+            let kind = arguments.str_at(&["kind"]).unwrap_or("AnalysisRun");
+            let name = arguments.str_at(&["name"]).unwrap_or_default();
+            let patch = Some(value!({"spec": {"terminate": true}}));
+            player.ask(Verb::Patch(PatchType::Merge), kind, name, "", patch)
         }
         "undo" => player.undo(arguments),
         "scale" => player.scale(arguments),

@@ -246,7 +246,8 @@ impl Checker {
             .filter(|sibling| sibling.at(&["metadata", "uid"]) != set.at(&["metadata", "uid"]))
             .filter(|sibling| self.is_known(sibling) && !self.is_altered(sibling))
             .collect();
-        if is_own {
+        // Versions of an Experiment may have the same template: they are told apart by name.
+        if is_own && set.at(&["metadata", "annotations", annotation::EXPERIMENT_NAME]).is_none() {
             self.broken.extend(rules::siblings(change.old.as_ref().map(|old| &old.value), set, &siblings));
         }
         let (Some(rollout), Some(old)) = (self.rollouts.get(&owner).cloned(), &change.old) else { return };

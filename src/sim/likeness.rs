@@ -12,7 +12,7 @@ use crate::{
 /// The likeness of everything that Rollouts are about: one line for each object.
 pub fn of(store: &Store) -> Vec<String> {
     let mut lines = Vec::new();
-    let own = [(GROUP, "rollouts"), (GROUP, "analysisruns")];
+    let own = [(GROUP, "rollouts"), (GROUP, "analysisruns"), (GROUP, "experiments")];
     let kinds = own.into_iter().chain([("apps", "replicasets"), ("apps", "deployments"), ("", "services")]);
     for (group, plural) in kinds {
         for object in store.list(group, plural, NAMESPACE) {

@@ -27,6 +27,7 @@ use crate::{
     },
     engine::{
         cache::News,
+        compare,
         key::{Key, Machine, ObjectKey, Place, Resource},
         observe::{self, resource},
         queue,
@@ -35,12 +36,14 @@ use crate::{
     },
     kubernetes::{
         kind::Kind,
+        object::Object,
         status::Status,
         value::{Text, Value},
     },
     model::template,
     rollout::{
-        Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, refused, rest::is_at_rest, services,
+        Action, Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, refused, rest::is_at_rest,
+        services,
     },
     route,
 };
@@ -78,6 +81,8 @@ pub struct Local {
     pub web: Web,
     /// What was announced about AnalysisRuns, oldest first.
     pub told: Vec<(Place, Event)>,
+    /// What was announced about Experiments, oldest first.
+    pub compared: Vec<(Place, Event)>,
     /// What was refused, because it would have broken a rule.
     pub refused: Vec<(Place, Broken)>,
 }
@@ -95,7 +100,7 @@ enum Engine {
 pub(super) enum Stop {
     /// A write failed: try again, not before this moment if one is given.
     Failed(Option<Timestamp>),
-    /// The server does not take the new ReplicaSet, for this reason.
+    /// The server does not take a new object, for this reason.
     Impossible(String),
     /// The engine died.
     Died,
@@ -120,6 +125,7 @@ impl Local {
             events: Vec::new(),
             web: Web::default(),
             told: Vec::new(),
+            compared: Vec::new(),
             refused: Vec::new(),
         };
         local.start();
@@ -155,11 +161,13 @@ impl Local {
         self.engine == Engine::Running
     }
 
-    /// Looks at every Rollout again, as a resync does.
+    /// Looks at every Rollout and every Experiment again, as a resync does.
     pub fn resync(&mut self) {
-        let rollouts = self.store.list(constants::GROUP, "rollouts", "");
-        let keys: Vec<Key> =
-            rollouts.map(|object| subject(&Place { namespace: object.namespace(), name: object.name() })).collect();
+        let place = |object: &Object| Place { namespace: object.namespace(), name: object.name() };
+        let rollouts = self.store.list(constants::GROUP, "rollouts", "").map(|object| subject(&place(object)));
+        let experiments = self.store.list(constants::GROUP, "experiments", "");
+        let experiments = experiments.map(|object| compare::subject(&place(object)));
+        let keys: Vec<Key> = rollouts.chain(experiments).collect();
         keys.iter().for_each(|key| self.state.queue.add(key));
     }
 
@@ -199,8 +207,8 @@ impl Local {
             if let Some(key) = self.state.next(now, |_| {}) {
                 match key.machine {
                     Machine::Service => self.release(&key),
-                    Machine::Rollout | Machine::Analysis => self.pass(&key),
-                    Machine::Experiment | Machine::Sync => {
+                    Machine::Rollout | Machine::Analysis | Machine::Experiment => self.pass(&key),
+                    Machine::Sync => {
                         self.state.queue.done(&key, queue::Outcome::Settled(None), now);
                     }
                 }
@@ -307,13 +315,14 @@ impl Local {
         }
     }
 
-    /// One pass over a Rollout or an AnalysisRun: see, decide, act, record, announce.
+    /// One pass over a Rollout, an AnalysisRun or an Experiment: see, decide, act, record, announce.
     fn pass(&mut self, key: &Key) {
         let now = self.store.now();
         let mut written = Vec::new();
         let ended = match key.machine {
             Machine::Analysis => self.measure(key, &mut written),
-            Machine::Rollout | Machine::Service | Machine::Experiment | Machine::Sync => self.decide(key, &mut written),
+            Machine::Experiment => self.compare(key, &mut written),
+            Machine::Rollout | Machine::Service | Machine::Sync => self.decide(key, &mut written),
         };
         let outcome = match ended {
             Ok(wake) => queue::Outcome::Settled(wake),
@@ -388,7 +397,7 @@ impl Local {
         for action in &actions {
             match self.send(&Write::of(&view, action)) {
                 Ok(done) => written.extend(done),
-                Err(Stop::Impossible(why)) => {
+                Err(Stop::Impossible(why)) if matches!(action, Action::CreateSet { .. }) => {
                     let verdict = refused(&view, action, &why);
                     if let Some(write) = Write::status(&view, &verdict, None) {
                         written.extend(self.send(&write)?);
@@ -439,7 +448,7 @@ impl Local {
                 _ => Value::Null,
             })),
             Err(status) if write.tolerates(status.code) => Ok(None),
-            Err(status) if write.is_impossible(status.code) => Err(Stop::Impossible(status.message)),
+            Err(status) if write.is_refused(status.code) => Err(Stop::Impossible(status.message)),
             Err(_) => Err(Stop::Failed(None)),
         }
     }
@@ -485,8 +494,8 @@ fn furnished(start: Timestamp, seed: u64) -> Store {
 }
 
 /// What the engine follows.
-fn watched() -> [Resource; 14] {
-    let [rollouts, sets, services, runs] = resource::always();
+fn watched() -> [Resource; 15] {
+    let [rollouts, sets, services, runs, experiments] = resource::always();
     let [pods, deployments, pod_templates] = [resource::pods(), resource::deployments(), resource::pod_templates()];
     let [own, clusters] = [resource::templates(), resource::cluster_templates()];
     let [ingresses, splits] = [route::Kind::Ingress, route::Kind::TrafficSplit].map(resource::route);
@@ -507,6 +516,7 @@ fn watched() -> [Resource; 14] {
         rules,
         runs,
         jobs,
+        experiments,
     ]
 }
 

@@ -2,6 +2,7 @@
 
 mod act;
 pub mod checker;
+mod compare;
 pub mod faults;
 pub mod likeness;
 pub mod local;

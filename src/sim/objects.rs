@@ -17,6 +17,7 @@ pub fn kind_of(kind: &str) -> Option<Resource> {
         "Rollout" => resource::rollouts(),
         "AnalysisTemplate" => resource::templates(),
         "AnalysisRun" => resource::runs(),
+        "Experiment" => resource::experiments(),
         "Job" => resource::jobs(),
         "Secret" => Resource::new("", "v1", "secrets"),
         "ReplicaSet" => resource::sets(),
@@ -37,7 +38,7 @@ pub fn kind_of(kind: &str) -> Option<Resource> {
     })
 }
 
-/// The short forms of objects (`rollout`, `deployment`, `service`, `budget`, `analysis`, `analysisrun`); a manifest
+/// The short forms of objects (`rollout`, `deployment`, `service`, `budget`, `analysis`, `analysisrun`, `experiment`); a manifest
 /// is left as it is.
 pub fn expand(entry: &Value) -> Value {
     if entry.get("kind").is_some() {
@@ -67,6 +68,7 @@ pub fn expand(entry: &Value) -> Value {
             "minAvailable": or(&given, "minAvailable", 1), "selector": {"matchLabels": {"app": app}}}}),
         "analysis" => measured("AnalysisTemplate", &given, metadata),
         "analysisrun" => measured("AnalysisRun", &given, metadata),
+        "experiment" => experiment(&given, metadata),
         _ => Value::Null,
     }
 }
@@ -109,6 +111,27 @@ fn measured(kind: &str, given: &Value, metadata: Value) -> Value {
         spec.set_at(&["metrics"], metrics);
     }
     value!({"apiVersion": "argoproj.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})
+}
+
+/// An Experiment whose templates are pods in short form, each with labels of its own.
+fn experiment(given: &Value, metadata: Value) -> Value {
+    let name = metadata.str_at(&["name"]).unwrap_or_default().to_owned();
+    let version = |short: &Value| {
+        let app = format!("{name}-{}", short.str_at(&["name"]).unwrap_or_default());
+        let mut version =
+            value!({"selector": {"matchLabels": {"app": app.as_str()}}, "template": template(short, &app)});
+        for key in ["name", "replicas", "minReadySeconds", "service", "selector"] {
+            if let Some(value) = short.get(key) {
+                version.set_at(&[key], value.clone());
+            }
+        }
+        version
+    };
+    let mut spec = given.clone();
+    spec.remove_at(&["name"]);
+    spec.remove_at(&["metadata"]);
+    spec.set_at(&["templates"], Value::list(given.list_at(&["templates"]).iter().map(version)));
+    value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Experiment", "metadata": metadata, "spec": spec})
 }
 
 fn or(given: &Value, key: &str, otherwise: impl Into<Value>) -> Value {

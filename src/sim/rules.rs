@@ -167,7 +167,14 @@ pub fn are_rivals(one: &Value, other: &Value) -> bool {
         let is_over = ["Successful", "Failed", "Error", "Inconclusive"].contains(&phase);
         !is_over && run.at(&["spec", "terminate"]).and_then(Value::as_bool) != Some(true)
     };
+    // Those of an Experiment differ by the analysis, which is the name up to the number of the attempt.
+    let analysis = |run: &Value| {
+        let name = run.str_at(&["metadata", "name"]).unwrap_or_default();
+        let is_labelled = run.at(&label(label::ROLLOUT_TYPE)).is_some();
+        (!is_labelled).then(|| name.split('.').next().unwrap_or_default().to_owned())
+    };
     !same(&["metadata", "name"])
+        && analysis(one) == analysis(other)
         && same(&label(label::ROLLOUT_TYPE))
         && same(&label(label::STEP_INDEX))
         && same(&label(label::POD_TEMPLATE_HASH))

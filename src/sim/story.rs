@@ -123,7 +123,7 @@ pub enum Rests {
 }
 
 /// What is looked at.
-const LOOKED_AT: [&str; 10] = [
+const LOOKED_AT: [&str; 11] = [
     "Rollout",
     "ReplicaSet",
     "Service",
@@ -134,6 +134,7 @@ const LOOKED_AT: [&str; 10] = [
     "DestinationRule",
     "AnalysisRun",
     "Job",
+    "Experiment",
 ];
 
 impl Player {

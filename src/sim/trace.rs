@@ -32,6 +32,7 @@ pub struct Trace {
     hashes: Vec<Text>,
     last: BTreeMap<String, String>,
     events: usize,
+    compared: usize,
     version: u64,
 }
 
@@ -53,7 +54,8 @@ impl Trace {
     pub fn look(&mut self, local: &Local) {
         let start = *self.start.get_or_insert_with(|| local.now());
         let store = local.store();
-        if store.version() == self.version && local.events.len() == self.events {
+        if store.version() == self.version && local.events.len() == self.events && local.compared.len() == self.compared
+        {
             return;
         }
         self.version = store.version();
@@ -65,6 +67,9 @@ impl Trace {
             now.insert(name.clone(), self.state(store, &rollout.value));
             now.insert(format!("{name} conditions"), conditions(&rollout.value));
             now.insert(format!("{name} duration"), duration(&rollout.value, start));
+        }
+        for experiment in store.list(GROUP, "experiments", NAMESPACE) {
+            now.insert(format!("experiment {}", experiment.name()), self.experiment(store, &experiment.value));
         }
         for deployment in store.list("apps", "deployments", NAMESPACE) {
             let size = deployment.value.int_at(&["spec", "replicas"]).unwrap_or(1);
@@ -88,6 +93,39 @@ impl Trace {
             self.lines.push(format!("        {kind}{}: {told}", event.reason));
         }
         self.events = local.events.len();
+        for (_, event) in &local.compared[self.compared..] {
+            let told = self.named(&event.message);
+            let kind = if event.warning { "! " } else { "" };
+            self.lines.push(format!("        {kind}{}: {told}", event.reason));
+        }
+        self.compared = local.compared.len();
+    }
+
+    /// An Experiment: each version with its stage and pods, each analysis with its phase.
+    fn experiment(&self, store: &Store, experiment: &Value) -> String {
+        let text = |object: &Value, key: &str| object.str_at(&[key]).unwrap_or("-").to_owned();
+        let mut line = experiment.str_at(&["status", "phase"]).unwrap_or("-").to_owned();
+        let message = self.named(experiment.str_at(&["status", "message"]).unwrap_or_default());
+        if !message.is_empty() {
+            let _ = write!(line, " \"{message}\"");
+        }
+        for version in experiment.list_at(&["status", "templateStatuses"]) {
+            let name = format!("{}-{}", experiment.str_at(&["metadata", "name"]).unwrap_or("-"), text(version, "name"));
+            let set = store.get("apps", "replicasets", NAMESPACE, &name);
+            let wanted = set.and_then(|set| set.value.int_at(&["spec", "replicas"])).unwrap_or_default();
+            let delayed = set.is_some_and(|set| set.annotation(annotation::SCALE_DOWN_DEADLINE).is_some());
+            let (mark, available) =
+                (if delayed { "~" } else { "" }, version.int_at(&["availableReplicas"]).unwrap_or(0));
+            let _ = write!(line, "  {} {}{mark} {wanted}/{available}", text(version, "name"), text(version, "status"));
+            if let Some(service) = version.str_at(&["serviceName"]) {
+                let _ = write!(line, " →{}", self.named(service));
+            }
+        }
+        for analysis in experiment.list_at(&["status", "analysisRuns"]) {
+            let run = self.named(&text(analysis, "analysisRun"));
+            let _ = write!(line, "  {} {run} {}", text(analysis, "name"), text(analysis, "phase"));
+        }
+        line
     }
 
     /// All lines.

@@ -33,8 +33,8 @@ pub fn stories(folder: &Path) -> Vec<Story> {
 
 /// What a story needs that is not there yet.
 pub fn needs(story: &Story) -> Option<&'static str> {
-    let text = format!("{:?} {:?}", story.objects, story.acts);
-    text.contains("\"experiment").then_some("experiments")
+    let text = format!("{:?}", story.objects);
+    text.contains("\"experiment").then_some("experiments as steps of Rollouts")
 }
 
 /// How fast things go in a play.
@@ -86,6 +86,11 @@ pub fn play(story: &Story, pace: Pace) -> (Vec<String>, BTreeMap<String, Value>)
         (place.name.to_string(), format!("{kind} {}: {}", event.reason, event.message))
     });
     let told: Vec<(String, String)> = told.collect();
+    let compared = player.local.compared.iter().map(|(place, event)| {
+        let kind = if event.warning { "Warning" } else { "Normal" };
+        (place.name.to_string(), format!("{kind} {}: {}", event.reason, event.message))
+    });
+    let compared: Vec<(String, String)> = compared.collect();
     let seen: Vec<Seen> = player
         .seen
         .iter()
@@ -95,7 +100,7 @@ pub fn play(story: &Story, pace: Pace) -> (Vec<String>, BTreeMap<String, Value>)
             object: object.as_ref().map(Value::from),
         })
         .collect();
-    (results, trace::build(&seen, &events, &told))
+    (results, trace::build(&seen, &events, &told, &compared))
 }
 
 /// What a mesh brings along.

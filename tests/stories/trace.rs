@@ -53,7 +53,12 @@ pub fn event_count(stable: &BTreeMap<String, Value>) -> usize {
 }
 
 /// The sequences of a play.
-pub fn build(seen: &[Seen], events: &[(String, String)], told_of_runs: &[(String, String)]) -> BTreeMap<String, Value> {
+pub fn build(
+    seen: &[Seen],
+    events: &[(String, String)],
+    told_of_runs: &[(String, String)],
+    told_of_experiments: &[(String, String)],
+) -> BTreeMap<String, Value> {
     let names = Names::of(seen);
     let mut sequences: BTreeMap<(String, String), Vec<Value>> = BTreeMap::new();
     let mut last: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
@@ -106,10 +111,12 @@ pub fn build(seen: &[Seen], events: &[(String, String)], told_of_runs: &[(String
         let values = if key == "condition Progressing" { calm(values) } else { values };
         out.insert(format!("{name} {key}"), Value::Array(values));
     }
-    let told: BTreeSet<&String> = events.iter().map(|(rollout, _)| rollout).collect();
-    for rollout in told {
-        let own: Vec<&String> = events.iter().filter(|(of, _)| of == rollout).map(|(_, event)| event).collect();
-        add_events(&names, rollout, &own, &mut out);
+    for (kind, events) in [("Rollout", events), ("Experiment", told_of_experiments)] {
+        let told: BTreeSet<&String> = events.iter().map(|(name, _)| name).collect();
+        for name in told {
+            let own: Vec<&String> = events.iter().filter(|(of, _)| of == name).map(|(_, event)| event).collect();
+            add_events(&names, &format!("{kind}/{}", names.text(name)), &own, &mut out);
+        }
     }
     for (run, event) in told_of_runs {
         let events = out.entry(format!("events AnalysisRun/{}", names.text(run))).or_insert_with(|| json!([]));
@@ -155,7 +162,7 @@ fn progress_line(names: &Names, name: &str, object: &Value) -> String {
     line
 }
 
-fn add_events(names: &Names, rollout: &str, events: &[&String], out: &mut BTreeMap<String, Value>) {
+fn add_events(names: &Names, whom: &str, events: &[&String], out: &mut BTreeMap<String, Value>) {
     let (mut rest, mut scaled): (Vec<Value>, BTreeMap<String, Vec<[String; 3]>>) = Default::default();
     for event in events {
         let event = names.text(event);
@@ -172,10 +179,10 @@ fn add_events(names: &Names, rollout: &str, events: &[&String], out: &mut BTreeM
             _ => chain.push([way, from, to]),
         }
     }
-    out.insert(format!("events Rollout/{rollout}"), Value::Array(rest));
+    out.insert(format!("events {whom}"), Value::Array(rest));
     for (set, chain) in scaled {
         let chain = chain.iter().map(|[way, from, to]| Value::String(format!("{way} from {from} to {to}"))).collect();
-        out.insert(format!("events Rollout/{rollout} scaling {set}"), Value::Array(chain));
+        out.insert(format!("events {whom} scaling {set}"), Value::Array(chain));
     }
 }
 
@@ -210,6 +217,14 @@ impl Names {
             if !hash.is_empty() && !names.iter().any(|(known, _)| known == hash) {
                 let count = names.iter().filter(|(_, name)| name.starts_with("dep:")).count();
                 names.push((hash.to_owned(), format!("dep:{}", count + 1)));
+            }
+        }
+        for change in seen.iter().filter(|change| change.kind == "ReplicaSet") {
+            let Some(object) = &change.object else { continue };
+            let hash = object["metadata"]["labels"][HASH].as_str().unwrap_or_default();
+            if !hash.is_empty() && !names.iter().any(|(known, _)| known == hash) {
+                let name = names.iter().fold(change.name.clone(), |text, (from, to)| text.replace(from, to));
+                names.push((hash.to_owned(), format!("hash:{name}")));
             }
         }
         let mut runs = BTreeMap::new();
@@ -301,10 +316,34 @@ fn fields(names: &Names, kind: &str, object: &Value) -> BTreeMap<String, Value> 
                 fields.insert(format!("metric {name}.dryRun"), result["dryRun"].clone());
             }
         }
+        "Experiment" => experiment_fields(names, spec, status, &mut fields),
         "Job" => drop(fields.insert("created".into(), true.into())),
         _ => drop(fields.insert("spec.selector".into(), names.value(&spec["selector"]))),
     }
     fields
+}
+
+fn experiment_fields(names: &Names, spec: &Value, status: &Value, fields: &mut BTreeMap<String, Value>) {
+    let text = |object: &Value, key: &str| names.text(object[key].as_str().unwrap_or_default());
+    fields.insert("spec.terminate".into(), spec["terminate"].clone());
+    fields.insert("status.phase".into(), status["phase"].clone());
+    fields.insert("status.message".into(), text(status, "message").into());
+    fields.insert("status.availableAt".into(), (!status["availableAt"].is_null()).into());
+    for condition in status["conditions"].as_array().into_iter().flatten() {
+        let told =
+            format!("{} {}: {}", text(condition, "status"), text(condition, "reason"), text(condition, "message"));
+        fields.insert(format!("condition {}", text(condition, "type")), told.into());
+    }
+    for version in status["templateStatuses"].as_array().into_iter().flatten() {
+        let name = text(version, "name");
+        fields.insert(format!("template {name}.status"), version["status"].clone());
+        fields.insert(format!("template {name}.serviceName"), text(version, "serviceName").into());
+        fields.insert(format!("template {name}.replicas~turns"), version["replicas"].clone());
+    }
+    for analysis in status["analysisRuns"].as_array().into_iter().flatten() {
+        let told = format!("{} {}", text(analysis, "analysisRun"), text(analysis, "phase"));
+        fields.insert(format!("analysis {}", text(analysis, "name")), told.into());
+    }
 }
 
 fn rollout_fields(names: &Names, spec: &Value, status: &Value, fields: &mut BTreeMap<String, Value>) {

@@ -136,6 +136,8 @@ pub struct Metrics {
     errors: BTreeMap<Place, u64>,
     run_passes: BTreeMap<Place, Histogram>,
     run_errors: BTreeMap<Place, u64>,
+    experiment_passes: BTreeMap<Place, Histogram>,
+    experiment_errors: BTreeMap<Place, u64>,
     events: BTreeMap<(Place, &'static str, &'static str), u64>,
     attempts: BTreeMap<String, [Histogram; 3]>,
     requests: BTreeMap<Request, u64>,
@@ -155,7 +157,8 @@ impl Metrics {
         let (kind, passes, errors) = match key.machine {
             Machine::Rollout => ("rollouts", &mut self.passes, &mut self.errors),
             Machine::Analysis => ("analysisruns", &mut self.run_passes, &mut self.run_errors),
-            Machine::Experiment | Machine::Sync | Machine::Service => return,
+            Machine::Experiment => ("experiments", &mut self.experiment_passes, &mut self.experiment_errors),
+            Machine::Sync | Machine::Service => return,
         };
         self.leaving.retain(|(_, leaving, place)| *leaving != kind || *place != key.place);
         passes.entry(key.place.clone()).or_default().observe(RECONCILE, seconds);
@@ -206,7 +209,7 @@ impl Metrics {
     /// An object is gone; its counters follow later.
     pub fn forget(&mut self, plural: &str, place: &Place, now: Timestamp) {
         self.sweep(now);
-        let kinds = ["rollouts", "analysisruns", "services", "deployments", "podtemplates"];
+        let kinds = ["rollouts", "analysisruns", "experiments", "services", "deployments", "podtemplates"];
         let Some(kind) = kinds.into_iter().find(|kind| *kind == plural) else { return };
         let end = now.saturating_add(FAREWELL).unwrap_or(Timestamp::MAX);
         self.leaving.push_back((end, kind, place.clone()));
@@ -225,6 +228,10 @@ impl Metrics {
             if kind == "analysisruns" {
                 self.run_passes.remove(&place);
                 self.run_errors.remove(&place);
+            }
+            if kind == "experiments" {
+                self.experiment_passes.remove(&place);
+                self.experiment_errors.remove(&place);
             }
             self.requests.retain(|request, _| {
                 request.kind != kind
@@ -258,6 +265,11 @@ impl Metrics {
         let family =
             Family::new("analysis_run_reconcile_error", "Error occurring during the analysis run", Kind::Counter);
         page.samples(family, self.run_errors.iter().map(|(place, count)| (of(place), *count as f64)));
+        let family = Family::new("experiment_reconcile", "Experiments reconciliation performance.", Kind::Histogram);
+        let passes = self.experiment_passes.iter().map(|(place, histogram)| (of(place), histogram));
+        page.histograms(family, RECONCILE, passes);
+        let family = Family::new("experiment_reconcile_error", "Error occurring during the experiment", Kind::Counter);
+        page.samples(family, self.experiment_errors.iter().map(|(place, count)| (of(place), *count as f64)));
         let family = Family::new("rollout_events_total", "Count of rollout events", Kind::Counter);
         page.samples(
             family,
