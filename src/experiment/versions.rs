@@ -152,9 +152,10 @@ impl Pass<'_> {
     fn drop_service(&mut self, own: Option<&Value>, next: &mut TemplateStatus) {
         if let Some(own) = own {
             self.target.services.remove(&name(own));
-            next.service_name.clear();
-            next.pod_template_hash.clear();
         }
+        // It may have gone in a pass that did not live to say so.
+        next.service_name.clear();
+        next.pod_template_hash.clear();
     }
 
     /// Gives a ReplicaSet its pods; takes them away when they have stayed for as long as they should.
@@ -198,15 +199,16 @@ impl Pass<'_> {
             return;
         }
         let (experiment, now) = (&self.view.experiment, self.view.now);
-        let stage = if desired == next.available_replicas {
-            if self.is_ending || state::is_past(experiment, now) { Stage::Successful } else { Stage::Running }
+        // One that has run is not late when its pods are to go, however long ago they came.
+        let stage = if self.is_ending {
+            Stage::Successful
+        } else if desired == next.available_replicas {
+            if state::is_past(experiment, now) { Stage::Successful } else { Stage::Running }
         } else {
             let seconds = state::deadline_seconds(experiment);
             if now > deadline(next, seconds).unwrap_or(now) {
                 next.message = message::template_deadline(&template.name, seconds);
                 Stage::Failed
-            } else if self.is_ending {
-                Stage::Successful
             } else {
                 Stage::Progressing
             }
