@@ -352,3 +352,45 @@ async fn a_router_without_a_definition_is_named_until_it_has_one() {
     assert!(split.is_some());
     scene.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_experiment_of_its_own_ends_with_its_analysis() {
+    let scene = Scene::new();
+    let job = value!({"spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [
+        {"name": "c", "image": "busybox", "command": ["sh", "-c", "exit 0"]}]}}}});
+    let template = value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate", "metadata": {"name": "t"},
+        "spec": {"metrics": [{"name": "m", "provider": {"job": job}}]}});
+    scene.ask(Verb::Create, "argoproj.io", "v1alpha1", "analysistemplates", "", template);
+    let experiment = value!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Experiment",
+        "metadata": {"name": "e"},
+        "spec": {
+            "scaleDownDelaySeconds": 0,
+            "templates": [{"name": "a", "replicas": 2, "selector": {"matchLabels": {"app": "a"}}, "template": {
+                "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "app:v1"}]}}}],
+            "analyses": [{"name": "x", "templateName": "t", "requiredForCompletion": true}],
+        },
+    });
+    scene.ask(Verb::Create, "argoproj.io", "v1alpha1", "experiments", "", experiment);
+    scene.run_phase("e-x", "Successful").await;
+    let mut newest = scene.cluster.newest();
+    let get = |group: &str, plural: &str, name: &str| {
+        let found = scene.cluster.with(|store| store.get(group, plural, "default", name).cloned());
+        found.map(|found| found.value.clone()).unwrap_or_default()
+    };
+    let is_over = async {
+        loop {
+            newest.borrow_and_update();
+            let (experiment, set) = (get("argoproj.io", "experiments", "e"), get("apps", "replicasets", "e-a"));
+            let is_empty = set.int_at(&["spec", "replicas"]) == Some(0);
+            if experiment.str_at(&["status", "phase"]) == Some("Successful") && is_empty {
+                return experiment;
+            }
+            newest.changed().await.unwrap();
+        }
+    };
+    let experiment = tokio::time::timeout(Duration::from_secs(60), is_over).await.unwrap();
+    assert_eq!(experiment.str_at(&["status", "message"]), Some("Required AnalysisRuns completed"));
+    scene.end().await;
+}

@@ -243,9 +243,10 @@ mod tests {
         };
         let asked =
             |resource: Resource, name: &str, uid: &str| concerned(&cache, &references, &resource, &change(name, uid));
-        assert_eq!(asked(resource::sets(), "other", "u"), [e.clone()]);
-        assert_eq!(asked(resource::sets(), "e-a", "another"), [e.clone()]);
-        assert_eq!(asked(resource::runs(), "e-x", "u"), [e]);
+        let its = vec![e];
+        assert_eq!(asked(resource::sets(), "other", "u"), its);
+        assert_eq!(asked(resource::sets(), "e-a", "another"), its);
+        assert_eq!(asked(resource::runs(), "e-x", "u"), its);
         assert_eq!(asked(resource::sets(), "other", "another"), []);
     }
 }
