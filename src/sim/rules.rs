@@ -170,8 +170,9 @@ pub fn are_rivals(one: &Value, other: &Value) -> bool {
     // Those of an Experiment differ by the analysis, which is the name up to the number of the attempt.
     let analysis = |run: &Value| {
         let name = run.str_at(&["metadata", "name"]).unwrap_or_default();
-        let is_labelled = run.at(&label(label::ROLLOUT_TYPE)).is_some();
-        (!is_labelled).then(|| name.split('.').next().unwrap_or_default().to_owned())
+        let owner = run.list_at(&["metadata", "ownerReferences"]).first();
+        let is_compared = owner.is_some_and(|owner| owner.str_at(&["kind"]) == Some("Experiment"));
+        is_compared.then(|| name.split('.').next().unwrap_or_default().to_owned())
     };
     !same(&["metadata", "name"])
         && analysis(one) == analysis(other)
