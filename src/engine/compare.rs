@@ -8,7 +8,7 @@ use super::{
     cache::{Cache, Change, place_of, version_of},
     key::{Key, Machine, ObjectKey, Place, Resource},
     measure,
-    observe::{owner_in, resource},
+    observe::{self, owner_in, resource},
     references::References,
     write::{Verb, Write},
 };
@@ -81,7 +81,7 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<(Seen, Vec<Ob
         seen.extend(others);
         seen
     };
-    let runs = runs(cache, &experiment);
+    let runs = observe::runs(cache, &experiment.metadata);
     let (templates, mut missing, _) = templates(cache, &object);
     let is_seen = |name: &str| runs.iter().any(|run| run.str_at(&["metadata", "name"]) == Some(name));
     let begun = experiment.status.analysis_runs.iter().map(|analysis| analysis.analysis_run.as_str());
@@ -99,17 +99,6 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<(Seen, Vec<Ob
         experiment: object,
     };
     Some((seen, missing))
-}
-
-/// The AnalysisRuns that an Experiment controls, and those that have a name it might give.
-fn runs(cache: &Cache, experiment: &Experiment) -> Vec<Value> {
-    let (resource, metadata) = (resource::runs(), &experiment.metadata);
-    let mut runs: Vec<Value> = cache.children(&resource, &metadata.uid).cloned().collect();
-    let beginning = format!("{}-", metadata.name);
-    let named = cache.named(&resource, &metadata.namespace, &beginning);
-    let others: Vec<Value> = named.filter(|run| !runs.iter().any(|own| own.is(run))).cloned().collect();
-    runs.extend(others);
-    runs
 }
 
 /// The objects that have the names which an Experiment gives.

@@ -13,7 +13,7 @@ use super::{
     references::References,
 };
 use crate::{
-    api::{self, Rollout},
+    api::{self, ObjectMeta, Rollout},
     kubernetes::{object, value::Value},
     model::{hash, names},
     rollout::{Seen, View, services, templates, view},
@@ -157,15 +157,15 @@ pub fn see(cache: &Cache, place: &Place, rollout: &Rollout, now: Timestamp) -> O
         workload: workload.cloned(),
         pods,
         templates: templates(cache, rollout).0,
-        runs: runs(cache, rollout),
+        runs: runs(cache, &rollout.metadata),
         rollout: object,
         ..Seen::default()
     })
 }
 
-/// The AnalysisRuns that a Rollout controls, and those that have a name it might give.
-fn runs(cache: &Cache, rollout: &Rollout) -> Vec<Value> {
-    let (resource, metadata) = (resource::runs(), &rollout.metadata);
+/// The AnalysisRuns that a Rollout or an Experiment controls, and those that have a name it might give.
+pub(super) fn runs(cache: &Cache, metadata: &ObjectMeta) -> Vec<Value> {
+    let resource = resource::runs();
     let mut runs: Vec<Value> = cache.children(&resource, &metadata.uid).cloned().collect();
     let beginning = format!("{}-", metadata.name);
     let named = cache.named(&resource, &metadata.namespace, &beginning);
