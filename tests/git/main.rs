@@ -3,11 +3,14 @@
 
 mod authority;
 mod fetching;
+mod keys;
 mod local;
+mod openssh;
 mod pushing;
 mod reading;
 mod repository;
 mod server;
+mod shell;
 mod signatures;
 mod ssh;
 mod ways;

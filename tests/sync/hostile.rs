@@ -1,11 +1,12 @@
 //! Hostile repositories: the commit is told what is wrong with it, and nothing changes in the cluster.
 
-use std::{path::Path, process::Command};
+use std::path::Path;
 
 use git2::{ObjectType, Oid, Signature, Time};
 use tidegate::{sync::State, value};
 
 use crate::{
+    keys,
     objects::source,
     scene::{Scene, map},
 };
@@ -188,74 +189,41 @@ async fn sr8_what_reading_a_file_may_cost_is_bounded_and_odd_yaml_is_refused() {
     refused_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '../../c'}\n", "deploy/c.yaml").await;
 }
 
-/// A work tree in which git signs with a key, and pushes to the repository of a scene.
-struct Signing(tempfile::TempDir);
-
-impl Signing {
-    fn new(scene: &Scene) -> Signing {
-        let signing = Signing(tempfile::tempdir().unwrap());
-        for name in ["ada", "eve"] {
-            let mut command = Command::new("ssh-keygen");
-            command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(signing.0.path().join(name));
-            assert!(command.status().expect("please install openssh-client").success());
-        }
-        let repository = scene.repository.path().to_str().unwrap().to_owned();
-        signing.git(&["clone", "-q", &repository, "tree"], None);
-        signing
-    }
-
-    fn git(&self, arguments: &[&str], key: Option<&str>) -> String {
-        let mut command = Command::new("git");
-        command.current_dir(self.0.path()).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", self.0.path());
-        command.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "gpg.format=ssh"]);
-        command.args(["-c", "safe.directory=*"]);
-        if let Some(key) = key {
-            command.arg("-c").arg(format!("user.signingkey={}", self.0.path().join(key).display()));
-        }
-        let output = command.args(arguments).output().expect("please install git");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
-
-    /// Commits a ConfigMap, signed by a key or not, and pushes it.
-    fn push(&self, text: &str, key: Option<&str>) -> String {
-        std::fs::write(self.0.path().join("tree/deploy/a.yaml"), map("a", text)).unwrap();
-        self.git(&["-C", "tree", "add", "."], None);
-        match key {
-            Some(_) => self.git(&["-C", "tree", "commit", "-q", "-S", "-m", text], key),
-            None => self.git(&["-C", "tree", "commit", "-q", "-m", text], None),
-        };
-        self.git(&["-C", "tree", "push", "-q", "origin", "HEAD:main"], None);
-        self.git(&["-C", "tree", "rev-parse", "HEAD"], None)
-    }
-
-    fn public(&self, name: &str) -> String {
-        std::fs::read_to_string(self.0.path().join(format!("{name}.pub"))).unwrap()
-    }
+/// Commits a ConfigMap, signed by somebody or by nobody.
+fn push(scene: &Scene, text: &str, by: Option<&str>) -> String {
+    let repository = scene.repository.git();
+    let parent = repository.find_commit(scene.repository.head().unwrap()).unwrap();
+    let mut tree = git2::build::TreeUpdateBuilder::new();
+    tree.upsert("deploy/a.yaml", blob(scene, &map("a", text)), git2::FileMode::Blob);
+    let tree = tree.create_updated(repository, &parent.tree().unwrap()).unwrap();
+    let key = by.map(|name| keys::key(name, name));
+    keys::commit(repository, "main", tree, text, key.as_ref()).to_string()
 }
 
 #[tokio::test(start_paused = true)]
 async fn sr7_only_commits_of_allowed_signers_are_applied() {
     let mut scene = Scene::objects();
     let before = scene.repository.commit(&[("deploy/a.yaml", &map("a", "unsigned"))]);
-    let signing = Signing::new(&scene);
     let mut shop = source("shop", "deploy");
     shop.set_at(&["spec", "verify"], value!({"secretRef": {"name": "signers"}}));
     scene.source(shop);
     let words = scene.until(&before, State::Error).await;
     assert!(words.contains("there is no Secret signers"), "whoever cannot be checked is not let in: {words}");
-    scene.secret("signers", &[("allowed_signers", &format!("ada@example.org {}", signing.public("ada")))]);
+    scene.secret(
+        "signers",
+        &[("allowed_signers", &format!("ada@example.org {}", keys::public(&keys::key("ada", "ada"))))],
+    );
     scene.pass(130).await;
     let words = scene.last(&before).unwrap().words;
     assert!(words.contains("not signed"), "{words}");
-    let stranger = signing.push("eve", Some("eve"));
+    let stranger = push(&scene, "eve", Some("eve"));
     let words = scene.until(&stranger, State::Error).await;
     assert!(words.contains("sign"), "{words}");
     assert!(scene.get("", "configmaps", "a").is_none(), "nothing of it was applied");
-    let good = signing.push("good", Some("ada"));
+    let good = push(&scene, "good", Some("ada"));
     scene.until(&good, State::Success).await;
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("good"));
-    let unsigned = signing.push("unsigned again", None);
+    let unsigned = push(&scene, "unsigned again", None);
     scene.until(&unsigned, State::Error).await;
     scene.pass(130).await;
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("good"));

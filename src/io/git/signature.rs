@@ -74,8 +74,9 @@ impl Policy {
         if !signature.contains("BEGIN SSH SIGNATURE") {
             return Err("its signature is of a kind that cannot be checked here; sign with an ssh key".to_owned());
         }
+        // Programs that make commits with libgit2 leave an empty line at the end of it, which git does not mind.
         let signature =
-            SshSig::from_pem(signature.as_bytes()).map_err(|_| "its signature cannot be read".to_owned())?;
+            SshSig::from_pem(signature.trim_end()).map_err(|_| "its signature cannot be read".to_owned())?;
         let same = |signer: &&Signer| signer.key.key_data() == signature.public_key();
         let listed: Vec<&Signer> = self.signers.iter().filter(same).collect();
         let Some(first) = listed.first() else {
