@@ -34,16 +34,19 @@
 //! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache, what is counted |
 //! | [`forge`] | telling commits how they went, webhooks; one leaf per git host |
 //! | [`lint`] | manifests to every problem they have |
+//! | [`plan`] | what a commit will do: changes, hash, what a forecast holds, outputs |
 //! | [`tree`] | a Rollout and all that belongs to it, as people see it |
+//! | [`workflow`] | a plan as a step of a workflow: event, annotations, outputs, when it fails |
 //! | [`embedded`] | a Kubernetes API server in memory, and the world around it |
 //! | [`embedded::http`] | its front: a `tower::Service`, and a listener for kubectl |
+//! | [`listen`] | accepting connections, for every listener |
 //! | [`io`] | watches, writes and the daemon on a cluster; repositories, hosts and the door for webhooks |
 //! | [`sim`] | embedded cluster and engine in one process and virtual time |
 //! | [`cmd`] | the command line, one file per command |
 //!
 //! # The rules
 //!
-//! 1. Only `io/`, `embedded/http`, `sim/`, `cmd/` and `main.rs` touch a runtime, a client, files, sockets, processes, the
+//! 1. Only `io/`, `embedded/http`, `listen`, `sim/`, `cmd/` and `main.rs` touch a runtime, a client, files, sockets, processes, the
 //!    environment, the clock or chance. `tests/modules.rs` says so.
 //! 2. The core has no errors: problems and reasons are values, made into text in one place.
 //! 3. Bad input gets one clear message and changes nothing.
@@ -75,11 +78,14 @@ pub mod forge;
 pub mod io;
 pub mod kubernetes;
 pub mod lint;
+pub mod listen;
 pub mod manifest;
 pub mod metric;
 pub mod model;
+pub mod plan;
 pub mod rollout;
 pub mod route;
 pub mod sim;
 pub mod sync;
 pub mod tree;
+pub mod workflow;

@@ -3,8 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
+use http_body_util::{Either, Full};
 use jiff::Timestamp;
-use kube::Client;
+use kube::{Client, client::Body};
 use tidegate::{
     embedded::{
         controllers::{self, World},
@@ -23,6 +25,7 @@ use tidegate::{
     value,
 };
 use tokio::sync::oneshot;
+use tower::Service;
 
 /// A cluster with our definitions, and the daemon at work in it.
 struct Scene {
@@ -33,13 +36,30 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
+        Scene::refusing("nothing")
+    }
+
+    /// One whose server lets nobody create objects of this resource.
+    fn refusing(plural: &'static str) -> Scene {
         let mut store = Store::new(Config::new(Timestamp::now(), 1));
         install::definitions(&mut store).unwrap();
         let world = World::new(controllers::Settings { seed: 1, ..Default::default() });
         let cluster = Cluster::new(store, Some(world), None, Pace::Wall);
         tokio::spawn(cluster.clone().drive());
         let front = Front::new(cluster.clone(), Settings::default());
-        let api = Api::new(Client::new(front, "default"));
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let mut front = front.clone();
+            async move {
+                if request.method() == http::Method::POST && request.uri().path().ends_with(plural) {
+                    let status = value!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
+                        "reason": "Forbidden", "message": "exceeded quota"});
+                    let body = Either::Right(Full::new(Bytes::from(status.to_json())));
+                    return Ok(http::Response::builder().status(403).body(body).unwrap());
+                }
+                front.call(request).await.map(|answer| answer.map(Either::Left))
+            }
+        });
+        let api = Api::new(Client::new(service, "default"));
         let (stop, stopped) = oneshot::channel();
         let stopped = async move { drop(stopped.await) };
         let daemon = tokio::spawn(daemon::run(api, daemon::Settings::default(), stopped));
@@ -118,6 +138,27 @@ impl Scene {
         };
         let late = || panic!("{name} is not {phase}: {}", get().map(|run| run.value.to_json()).unwrap_or_default());
         tokio::time::timeout(Duration::from_secs(60), reached).await.unwrap_or_else(|_| late())
+    }
+
+    /// Waits until an event of this reason was written; answers what those of this reason say.
+    async fn told(&self, reason: &str) -> Vec<String> {
+        let mut newest = self.cluster.newest();
+        let of_reason = |store: &mut Store| -> Vec<String> {
+            let events = store.list("", "events", "default").map(|event| event.value.clone());
+            let events = events.filter(|event| event.str_at(&["reason"]) == Some(reason));
+            events.filter_map(|event| event.str_at(&["message"]).map(str::to_owned)).collect()
+        };
+        let reached = async {
+            loop {
+                newest.borrow_and_update();
+                let told = self.cluster.with(of_reason);
+                if !told.is_empty() {
+                    return told;
+                }
+                newest.changed().await.unwrap();
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), reached).await.unwrap_or_else(|_| panic!("no event {reason}"))
     }
 
     fn set_image(&self, name: &str, image: &str) {
@@ -392,5 +433,59 @@ async fn an_experiment_of_its_own_ends_with_its_analysis() {
     };
     let experiment = tokio::time::timeout(Duration::from_secs(60), is_over).await.unwrap();
     assert_eq!(experiment.str_at(&["status", "message"]), Some("Required AnalysisRuns completed"));
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_rollout_tells_why_its_replica_set_was_not_created() {
+    let scene = Scene::refusing("/replicasets");
+    scene.create("canary.yaml");
+    let told = scene.told("ReplicaSetCreateError").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("Failed to create new replica set \"web-"), "{told:?}");
+    assert!(told[0].ends_with("exceeded quota"), "{told:?}");
+    let status = scene.rollout("web").value.get("status").cloned().unwrap();
+    assert!(status.get("conditions").is_some() && status.get("blueGreen").is_none(), "{status}");
+    assert_eq!(scene.told("RolloutAddedToInformer").await.len(), 1);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_the_server_refuses_is_named_on_the_rollout_until_it_can_be_created() {
+    let scene = Scene::new();
+    let job = value!({"spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [
+        {"name": "c", "image": "busybox", "command": ["sh", "-c", "exit 0"]}]}}}});
+    let template = value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate", "metadata": {"name": "t"},
+        "spec": {"metrics": [{"name": "m", "provider": {"job": job}}]}});
+    scene.ask(Verb::Create, "argoproj.io", "v1alpha1", "analysistemplates", "", template);
+    let steps = |team: &str| {
+        let metadata = value!({"labels": {"team": team}});
+        value!([{"analysis": {"templates": [{"templateName": "t"}], "analysisRunMetadata": metadata}}])
+    };
+    let rollout = value!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "web"}},
+            "strategy": {"canary": {"steps": steps("not a label!")}},
+            "template": {"metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "registry.example/web:1.0"}]}},
+        },
+    });
+    scene.ask(Verb::Create, "argoproj.io", "v1alpha1", "rollouts", "", rollout);
+    scene.phase("web", "Healthy").await;
+    scene.set_image("web", "registry.example/web:2.0");
+    let refused = scene.phase("web", "Degraded").await;
+    let said = refused.str_at(&["status", "message"]).unwrap().to_owned();
+    assert!(said.starts_with("InvalidSpec: The Rollout \"web\" is invalid: AnalysisRun 'web-"), "{said}");
+    assert!(said.contains("metadata.labels: Invalid value: \"not a label!\""), "{said}");
+    let told = scene.told("ReconciliationError").await;
+    assert!(told[0].contains("cannot be created"), "{told:?}");
+    // A correction is taken up, and the reason was told once, however often it was tried.
+    let patch = value!({"spec": {"strategy": {"canary": {"steps": steps("shop")}}}});
+    scene.ask(Verb::Patch(PatchType::Merge), "argoproj.io", "v1alpha1", "rollouts", "web", patch);
+    let healthy = scene.phase("web", "Healthy").await;
+    assert!(!healthy.to_json().contains("InvalidSpec"), "{healthy}");
+    assert_eq!(scene.told("ReconciliationError").await.len(), 1);
     scene.end().await;
 }

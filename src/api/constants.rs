@@ -86,6 +86,8 @@ pub mod annotation {
     pub const SCALE_DOWN_DEADLINE: &str = "scale-down-deadline";
     /// The Rollout that looks after a Service or another object.
     pub const MANAGED_BY: &str = "argo-rollouts.argoproj.io/managed-by-rollouts";
+    /// On a stable ReplicaSet whose idle pods give way to new ones.
+    pub const GIVES_WAY: &str = "tidegate.dev/gives-way";
     /// Not used any more.
     pub const RESTARTED_AFTER: &str = "argo-rollouts.argoproj.io/restarted-after";
     /// Which notifications were sent.
@@ -367,6 +369,9 @@ pub mod message {
         format!("The Rollout {} is invalid: {problem}", quoted(rollout))
     }
 
+    /// Of a Rollout with `spec.paused`.
+    pub const PAUSED_BY_HAND: &str = "manually paused";
+
     /// Of a Rollout with enough pods.
     pub const AVAILABLE: &str = "Rollout has minimum availability";
 
@@ -409,6 +414,11 @@ pub mod message {
     /// Of a new ReplicaSet, in a condition.
     pub fn new_replica_set(set: &str) -> String {
         format!("Created new replica set {}", quoted(set))
+    }
+
+    /// Of a ReplicaSet that was there already, in a condition.
+    pub fn found_replica_set(set: &str) -> String {
+        format!("Found new replica set {}", quoted(set))
     }
 
     /// Of a value in a pod template that no pod can have.

@@ -242,6 +242,20 @@ pub struct Cluster {
 }
 
 impl Access {
+    /// The namespace, if one is given.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// What the cluster is called: the context, or that of the kubeconfig.
+    pub fn cluster_name(&self) -> String {
+        let current = || match &self.connection.kubeconfig {
+            Some(file) => Kubeconfig::read_from(file).ok()?.current_context,
+            None => Kubeconfig::read().ok()?.current_context,
+        };
+        self.connection.context.clone().or_else(current).unwrap_or_default()
+    }
+
     /// Connects.
     pub async fn connect(&self) -> anyhow::Result<Cluster> {
         let config = self.connection.config().await?;

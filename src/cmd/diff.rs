@@ -70,16 +70,16 @@ pub struct Arguments {
 }
 
 /// What would happen to an object.
-struct Change {
+pub(super) struct Change {
     id: Id,
     place: (Text, usize),
     what: What,
     fields: Vec<String>,
-    diff: String,
+    pub(super) diff: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+pub(super) enum What {
     Create,
     Change,
     Delete,
@@ -169,14 +169,14 @@ async fn compare(arguments: &Arguments) -> anyhow::Result<Comparison> {
 }
 
 /// A GitSource, as far as it matters to what would be deleted.
-struct Source {
-    place: Place,
-    spec: GitSource,
+pub(super) struct Source {
+    pub(super) place: Place,
+    pub(super) spec: GitSource,
     status: GitSourceStatus,
 }
 
 impl Source {
-    async fn named(cluster: &Cluster, name: &str) -> anyhow::Result<Source> {
+    pub(super) async fn named(cluster: &Cluster, name: &str) -> anyhow::Result<Source> {
         let object = cluster.object(&git_sources(), name).await?;
         let source: api::GitSource = api::read(&object).object;
         let place = cluster.place(name);
@@ -189,7 +189,7 @@ impl Source {
     }
 
     /// Everything that the decision what to delete may know.
-    async fn view(
+    pub(super) async fn view(
         &self,
         api: &Api,
         set: &Set,
@@ -254,7 +254,7 @@ fn read(files: &[manifest::File], scope: &Scope, sorts: &Sorts) -> anyhow::Resul
     Err(remedied(anyhow!("{}", problems.join("\n")), "`tidegate lint` says more about each"))
 }
 
-async fn get(api: &Api, resource: &Resource, place: &Place) -> anyhow::Result<Option<Arc<Object>>> {
+pub(super) async fn get(api: &Api, resource: &Resource, place: &Place) -> anyhow::Result<Option<Arc<Object>>> {
     match api.object(resource, place).await {
         Ok(mut value) => {
             let owners = value.remove_at(&["metadata", "managedFields"]).unwrap_or_default();
@@ -266,13 +266,13 @@ async fn get(api: &Api, resource: &Resource, place: &Place) -> anyhow::Result<Op
     }
 }
 
-fn served(desired: &Desired) -> (Resource, Place) {
+pub(super) fn served(desired: &Desired) -> (Resource, Place) {
     let sort = &desired.sort;
     let place = Place { namespace: desired.id.namespace.clone(), name: desired.id.name.clone() };
     (Resource::new(&sort.group, &sort.version, &sort.plural), place)
 }
 
-async fn change(
+pub(super) async fn change(
     api: &Api,
     claims: &Claims,
     desired: &Desired,
@@ -308,7 +308,7 @@ async fn change(
 }
 
 /// Where an object came from is not what is asked about.
-fn with_marks(mut patch: Value, live: &Object) -> Value {
+pub(super) fn with_marks(mut patch: Value, live: &Object) -> Value {
     if let Some(source) = live.value.at(&["metadata", "labels", label::SOURCE]) {
         patch.set_at(&["metadata", "labels", label::SOURCE], source);
     }

@@ -15,7 +15,7 @@ use crate::{
     engine::key::Resource,
     io::{api::Error, pass::resource},
     kubernetes::{duration, value::Value},
-    rollout::intent::{self, Promotion, Writes},
+    rollout::intent::{self, Promoted, Promotion, Writes},
 };
 
 /// The cluster, and how to print what became of the object.
@@ -61,7 +61,13 @@ pub async fn promote(arguments: Promote) -> anyhow::Result<()> {
     let rollout = api::read::<Rollout>(&object).object;
     let writes = intent::promote(&rollout, how).map_err(refused)?;
     let object = write(&cluster, &resource::rollouts(), &arguments.name, &writes).await?;
-    let done = if how == Promotion::Full { "fully promoted" } else { "promoted" };
+    let done = match Promoted::of(&rollout, how) {
+        Promoted::Onward => "promoted",
+        Promoted::Fully => "fully promoted",
+        Promoted::OnlyResumed => {
+            "resumed: it was paused by hand, and begins its own pause anew; promote again to end that"
+        }
+    };
     show(&object, arguments.common.output, &format!("rollout '{}' {done}\n", arguments.name))
 }
 
@@ -213,7 +219,7 @@ async fn each(
     Ok(())
 }
 
-/// Writes an intent: to the object first, then to status, be it a subresource or not.
+/// Writes an intent: to status first, be it a subresource or not, then to the object.
 async fn write(cluster: &Cluster, resource: &Resource, name: &str, writes: &Writes) -> anyhow::Result<Value> {
     match write_parts(cluster, resource, name, writes).await {
         Ok(object) => Ok(object),
@@ -224,15 +230,15 @@ async fn write(cluster: &Cluster, resource: &Resource, name: &str, writes: &Writ
 async fn write_parts(cluster: &Cluster, resource: &Resource, name: &str, writes: &Writes) -> Result<Value, Error> {
     let (api, place) = (&cluster.api, cluster.place(name));
     let mut written = None;
+    if let Some(patch) = &writes.status {
+        written = match api.patch(resource, &place, "status", patch).await {
+            // Either there is no such object, or status is no subresource: the object itself tells.
+            Err(error) if error.code() == Some(404) => Some(api.patch(resource, &place, "", patch).await?),
+            outcome => Some(outcome?),
+        };
+    }
     if let Some(patch) = &writes.object {
         written = Some(api.patch(resource, &place, "", patch).await?);
-    }
-    if let Some(patch) = &writes.status {
-        match api.patch(resource, &place, "status", patch).await {
-            // Either there is no such object, or status is no subresource: the object itself tells.
-            Err(error) if error.code() == Some(404) => return api.patch(resource, &place, "", patch).await,
-            outcome => written = Some(outcome?),
-        }
     }
     match written {
         Some(object) => Ok(object),

@@ -100,6 +100,28 @@ pub fn read(revision: Option<&str>, paths: &[PathBuf]) -> anyhow::Result<Vec<Fil
     })
 }
 
+/// The manifests of paths in a revision, by their paths; a path that is not there holds none.
+pub fn in_revision(revision: &str, paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
+    let mut files = Vec::new();
+    for path in paths {
+        match from_git(revision, std::slice::from_ref(path), String::new()) {
+            Ok(found) => files.extend(found),
+            Err(error) if error.is::<NotThere>() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(files)
+}
+
+/// A path that a revision does not have.
+#[derive(Debug, thiserror::Error)]
+#[error("reading {revision}:{path}: {cause}")]
+struct NotThere {
+    revision: String,
+    path: String,
+    cause: String,
+}
+
 fn some(files: Vec<File>) -> anyhow::Result<Vec<File>> {
     if files.is_empty() {
         return Err(remedied(
@@ -147,7 +169,8 @@ fn is_manifest(name: &Path) -> bool {
     name.extension().is_some_and(|ending| ending == "yaml" || ending == "yml" || ending == "json")
 }
 
-fn from_disk(paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
+/// The manifests of paths on disk; there may be none.
+pub fn from_disk(paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
     let here = [PathBuf::from(".")];
     let paths = if paths.is_empty() { &here[..] } else { paths };
     let mut files = Vec::new();
@@ -247,7 +270,11 @@ fn from_git(revision: &str, paths: &[PathBuf], label: String) -> anyhow::Result<
             blobs(&repository, &tree, &label, "", &mut files)?;
             continue;
         }
-        let entry = tree.get_path(&path).map_err(missing)?;
+        let entry = tree.get_path(&path).map_err(|error| NotThere {
+            revision: revision.to_owned(),
+            path: path.display().to_string(),
+            cause: error.message().to_owned(),
+        })?;
         let name = path.to_string_lossy().into_owned();
         match entry.to_object(&repository).map_err(missing)?.into_tree() {
             Ok(below) => blobs(&repository, &below, &label, &format!("{name}/"), &mut files)?,

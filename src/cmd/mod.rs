@@ -6,7 +6,9 @@ use anstyle::{AnsiColor, Style};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub mod access;
+pub mod action;
 pub mod cluster;
+pub mod comment;
 pub mod completion;
 pub mod crds;
 pub mod create;
@@ -20,6 +22,7 @@ pub mod kubeconfig;
 pub mod lint;
 pub mod list;
 pub mod live;
+pub mod plan;
 pub mod print;
 pub mod replay;
 pub mod run;
@@ -48,6 +51,17 @@ enum Command {
     /// Show what applying manifests would change in a cluster.
     #[command(after_help = "Exit codes: 0 nothing would change, 1 something would, 2 something could not be read.")]
     Diff(diff::Arguments),
+    /// Show what a commit will do: what changes, what that starts, and how it would go.
+    #[command(
+        after_help = "Exit codes: 0 nothing changes, 1 something does, 2 it cannot be applied or something could not be read."
+    )]
+    Plan(plan::Arguments),
+    /// Plan as a step of a workflow: what action.yml runs.
+    #[command(
+        hide = true,
+        after_help = "Exit codes: 0 the step passes, 1 the plan makes it fail, 2 there is no plan, or no comment although there must be."
+    )]
+    Action(action::Arguments),
     /// List GitSources.
     Sources(sources::Sources),
     /// Ask a GitSource to look at its repository now.
@@ -154,6 +168,8 @@ impl Cli {
             Command::Demo(arguments) => demo::run(arguments),
             Command::Dev(arguments) => dev::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Diff(arguments) => diff::run(arguments),
+            Command::Plan(arguments) => plan::run(arguments),
+            Command::Action(arguments) => action::run(arguments),
             Command::Sources(arguments) => return verb(sources::list(arguments)),
             Command::Sync(arguments) => return verb(sources::sync(arguments)),
             Command::Suspend(arguments) => return verb(sources::suspend(arguments)),

@@ -336,12 +336,17 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
 
 /// How hosts of repositories are reached: through the proxy that the environment names, if it does.
 fn network() -> anyhow::Result<Arc<Network>> {
+    let proxy = proxy()?;
+    let http = Http::new(proxy.clone(), Limits::default()).context("cannot prepare TLS")?;
+    Ok(Arc::new(Network::new(http, proxy)))
+}
+
+/// The proxy that the environment names.
+pub(super) fn proxy() -> anyhow::Result<Option<Proxy>> {
     let variable = |name: &str| std::env::var(name).or_else(|_| std::env::var(name.to_lowercase())).ok();
     let except = variable("NO_PROXY").unwrap_or_default();
     let proxy = variable("HTTPS_PROXY").filter(|url| !url.is_empty());
-    let proxy = proxy.map(|url| Proxy::parse(&url, &except)).transpose().context("cannot use HTTPS_PROXY")?;
-    let http = Http::new(proxy.clone(), Limits::default()).context("cannot prepare TLS")?;
-    Ok(Arc::new(Network::new(http, proxy)))
+    proxy.map(|url| Proxy::parse(&url, &except)).transpose().context("cannot use HTTPS_PROXY")
 }
 
 /// Where fetched repositories are kept if nothing is said.

@@ -41,6 +41,8 @@ struct Kind {
     listed: bool,
     /// Whether the server knows no such resource.
     unserved: bool,
+    /// The version up to which the watch has delivered everything.
+    position: u64,
 }
 
 /// What a watch delivers.
@@ -90,10 +92,20 @@ impl Cache {
         let news = if self.owners == Owners::Kept { news } else { without_owners(news) };
         let kind = self.kinds.entry(resource.clone()).or_default();
         match news {
-            News::Object(object) => kind.set(object).into_iter().collect(),
-            News::Gone(object) => kind.remove(&place_of(&object), version_of(&object)).into_iter().collect(),
+            News::Object(object) => {
+                kind.position = kind.position.max(version_of(&object));
+                kind.set(object).into_iter().collect()
+            }
+            News::Gone(object) => {
+                let version = version_of(&object);
+                kind.position = kind.position.max(version);
+                let place = place_of(&object);
+                // The end of one object is not the end of its successor.
+                let is_other = kind.objects.get(&place).is_some_and(|known| uid_of(known) != uid_of(&object));
+                if is_other { Vec::new() } else { kind.remove(&place, version).into_iter().collect() }
+            }
             News::List(objects, version) => {
-                (kind.listed, kind.unserved) = (true, false);
+                (kind.listed, kind.unserved, kind.position) = (true, false, version);
                 let mut absent: BTreeSet<Place> = kind.objects.keys().cloned().collect();
                 objects.iter().for_each(|object| {
                     absent.remove(&place_of(object));
@@ -117,6 +129,11 @@ impl Cache {
     /// Whether all objects of the resource have been listed once.
     pub fn is_listed(&self, resource: &Resource) -> bool {
         self.kinds.get(resource).is_some_and(|kind| kind.listed)
+    }
+
+    /// The version up to which everything about a resource was delivered: one watch delivers in order.
+    pub fn position(&self, resource: &Resource) -> u64 {
+        self.kinds.get(resource).map_or(0, |kind| kind.position)
     }
 
     /// Whether the server said that it knows no such resource.
@@ -194,7 +211,7 @@ impl Kind {
     fn set(&mut self, mut object: Value) -> Option<Change> {
         let (place, version) = (place_of(&object), version_of(&object));
         let before = self.objects.get(&place);
-        let same_life = |before: &Value| before.str_at(&["metadata", "uid"]) == object.str_at(&["metadata", "uid"]);
+        let same_life = |before: &Value| uid_of(before) == uid_of(&object);
         if before.is_some_and(|before| same_life(before) && version_of(before) >= version) {
             return None;
         }
@@ -233,6 +250,10 @@ pub fn place_of(object: &Value) -> Place {
     Place { namespace: text("namespace"), name: text("name") }
 }
 
+fn uid_of(object: &Value) -> Option<&str> {
+    object.str_at(&["metadata", "uid"])
+}
+
 /// An object's version.
 pub fn version_of(object: &Value) -> u64 {
     object.str_at(&["metadata", "resourceVersion"]).and_then(|version| version.parse().ok()).unwrap_or(0)
@@ -265,6 +286,9 @@ mod tests {
         assert_eq!(cache.take(&sets(), News::Object(set("a", "1", 5, "web"))), [], "the same again");
         let reborn = cache.take(&sets(), News::Object(set("a", "2", 3, "web")));
         assert_eq!(reborn.len(), 1, "another life begins anew");
+        assert_eq!(cache.take(&sets(), News::Gone(set("a", "1", 6, "web"))), [], "the end of the life before");
+        assert_eq!(cache.take(&sets(), News::Gone(set("a", "2", 7, "web"))).len(), 1);
+        assert_eq!(cache.position(&sets()), 7);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
     api::{self, ObjectMeta, Rollout},
     kubernetes::{object, value::Value},
     model::{hash, names},
-    rollout::{Seen, View, services, templates, view},
+    rollout::{Seen, View, services, templates, view, workload},
     route::{self, Id, Kind, Routed},
 };
 
@@ -128,8 +128,7 @@ pub fn see(cache: &Cache, place: &Place, rollout: &Rollout, now: Timestamp) -> O
     let at = |name: &str| Place::new(&place.namespace, name);
     let workload = rollout.spec.workload_ref.as_ref();
     let workload = workload.and_then(|workload| cache.get(&resource::workload(&workload.kind), &at(&workload.name)));
-    let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
-    let next = names::replica_set(&rollout.metadata.name, &hash);
+    let next = next_set(rollout, workload);
     let sets = resource::sets();
     let own = cache.children(&sets, &rollout.metadata.uid).chain(cache.orphans(&sets, &place.namespace));
     let mut sets_seen: Vec<Value> = own.cloned().collect();
@@ -205,11 +204,90 @@ pub fn missing(rollout: &Rollout, seen: &Seen) -> Vec<ObjectKey> {
     referred(rollout).into_iter().filter(|key| !is_seen(key)).collect()
 }
 
-/// The ReplicaSet about which the server is to be asked who wrote it, before its template is believed.
-pub fn doubtful(view: &View) -> Option<ObjectKey> {
-    let name = &view.taken_for_template()?.info.name;
-    let place = Place::new(&view.rollout.metadata.namespace, name);
-    Some(ObjectKey { resource: resource::sets(), place })
+/// The name that the next ReplicaSet of a Rollout gets.
+fn next_set(rollout: &Rollout, workload: Option<&Value>) -> String {
+    let named = |rollout: &Rollout| {
+        let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
+        names::replica_set(&rollout.metadata.name, &hash)
+    };
+    if rollout.spec.workload_ref.is_none() {
+        return named(rollout);
+    }
+    // The template is the workload's. One that cannot be resolved makes the Rollout invalid, and no ReplicaSet follows.
+    let mut resolved = rollout.clone();
+    let _ = workload::resolve(&mut resolved, workload);
+    named(&resolved)
+}
+
+/// A live read that confirms a view before it is acted upon, where a late watch would do harm that cannot be undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LiveCheck {
+    /// Whether the Rollout still lives: a ReplicaSet that is adopted for one that is being deleted goes with it.
+    RolloutLives(ObjectKey),
+    /// Whether the ReplicaSet that has the next name is still somebody else's: a collision that is counted stays counted,
+    /// and makes a second ReplicaSet of one template.
+    NameTaken(ObjectKey),
+    /// Whether the ReplicaSet that only its template makes the new one is as it was made (S12).
+    TemplateUnaltered(ObjectKey),
+}
+
+impl LiveCheck {
+    /// The next check that a view needs, if one is left that was not made.
+    pub fn next(view: &View, made: &[LiveCheck]) -> Option<LiveCheck> {
+        let metadata = &view.rollout.metadata;
+        let at = |resource, name: &str| ObjectKey { resource, place: Place::new(&metadata.namespace, name) };
+        let orphans = !view.orphans.is_empty() || !view.route_orphans.is_empty();
+        let adopts = orphans && metadata.deletion_timestamp.is_none();
+        let rollout = adopts.then(|| LiveCheck::RolloutLives(at(resource::rollouts(), &metadata.name)));
+        let name = names::replica_set(&metadata.name, &view.hash);
+        let namesake = view.name_is_taken.then(|| LiveCheck::NameTaken(at(resource::sets(), &name)));
+        let doubtful = view.taken_for_template().map(|set| at(resource::sets(), &set.info.name));
+        let checks = [namesake, rollout, doubtful.map(LiveCheck::TemplateUnaltered)];
+        checks.into_iter().flatten().find(|check| !made.contains(check))
+    }
+
+    /// The object to read.
+    pub fn object(&self) -> &ObjectKey {
+        match self {
+            LiveCheck::RolloutLives(key) | LiveCheck::NameTaken(key) | LiveCheck::TemplateUnaltered(key) => key,
+        }
+    }
+
+    /// What follows from the answer: `live` is the object, if there is one, and whether its pods were altered.
+    pub fn absorb(&self, seen: &mut Seen, live: Option<(&Value, bool)>) -> LiveAnswer {
+        let text = |object: &Value, key: &str| object.str_at(&["metadata", key]).unwrap_or_default().to_owned();
+        match (self, live) {
+            (LiveCheck::RolloutLives(_), Some((live, _))) => {
+                let is_leaving = live.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
+                let is_it = text(live, "uid") == text(&seen.rollout, "uid") && !is_leaving;
+                if is_it { LiveAnswer::Confirmed } else { LiveAnswer::Stale }
+            }
+            (LiveCheck::RolloutLives(_) | LiveCheck::TemplateUnaltered(_), None) => LiveAnswer::Stale,
+            (LiveCheck::NameTaken(key), live) => {
+                seen.sets.retain(|set| text(set, "name") != key.place.name.as_str());
+                seen.sets.extend(live.map(|(live, _)| live.clone()));
+                LiveAnswer::Changed
+            }
+            (LiveCheck::TemplateUnaltered(key), Some((_, is_altered))) => {
+                if !is_altered {
+                    return LiveAnswer::Confirmed;
+                }
+                seen.altered.push(key.place.name.clone());
+                LiveAnswer::Changed
+            }
+        }
+    }
+}
+
+/// What a live read came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveAnswer {
+    /// It is as the view says.
+    Confirmed,
+    /// It is not: the view is to be made again.
+    Changed,
+    /// The watches are behind; what they deliver next starts another pass.
+    Stale,
 }
 
 /// The Rollouts that a change of another object is about: those that name it, and those that own it.
@@ -266,7 +344,7 @@ fn measured(cache: &Cache, namespace: &str) -> Vec<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value;
+    use crate::{api::constants::label, value};
 
     #[test]
     fn what_is_named_and_not_seen_is_missing() {
@@ -284,5 +362,68 @@ mod tests {
         assert_eq!(missing(vec![], None), ["services a", "services b", "deployments.apps old"]);
         assert_eq!(missing(vec![service("b")], Some(value!({}))), ["services a"]);
         assert!(missing(vec![service("a"), service("b")], Some(value!({}))).is_empty());
+    }
+
+    /// A Rollout beside a ReplicaSet that has no controller, or that of another owner.
+    fn seen(owner: Option<&str>) -> Seen {
+        let pods =
+            value!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "a:1"}]}});
+        let spec = value!({"selector": {"matchLabels": {"app": "web"}}, "template": pods});
+        let rollout = value!({"metadata": {"namespace": "shop", "name": "web", "uid": "ro"}, "spec": spec});
+        let name = next_set(&api::read(&rollout).object, None);
+        let owners = owner.map(|uid| value!([{"kind": "X", "name": "x", "uid": uid, "controller": true}]));
+        let labels = value!({"app": "web", label::POD_TEMPLATE_HASH: name.trim_start_matches("web-")});
+        let mut set = value!({"metadata": {"namespace": "shop", "name": name, "labels": labels}});
+        if let Some(owners) = owners {
+            set.set_at(&["metadata", "ownerReferences"], owners);
+        }
+        Seen { rollout, sets: vec![set], ..Seen::default() }
+    }
+
+    #[test]
+    fn what_cannot_be_undone_is_confirmed_first() {
+        let leaving = value!({"metadata": {"uid": "ro", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        let other = value!({"metadata": {"uid": "another"}});
+        let same = value!({"metadata": {"uid": "ro"}});
+        for (live, expected) in [
+            (Some(&same), LiveAnswer::Confirmed),
+            (Some(&leaving), LiveAnswer::Stale),
+            (Some(&other), LiveAnswer::Stale),
+            (None, LiveAnswer::Stale),
+        ] {
+            let mut seen = seen(None);
+            let check = LiveCheck::next(&View::of(&seen), &[]).unwrap();
+            assert!(matches!(check, LiveCheck::RolloutLives(_)), "{check:?}");
+            assert_eq!(check.absorb(&mut seen, live.map(|live| (live, false))), expected, "{live:?}");
+        }
+    }
+
+    #[test]
+    fn a_collision_is_counted_only_if_the_name_is_taken_now() {
+        let mut taken = seen(Some("another"));
+        let view = View::of(&taken);
+        assert!(view.name_is_taken);
+        let check = LiveCheck::next(&view, &[]).unwrap();
+        // It was orphaned meanwhile.
+        let mut live = taken.sets[0].clone();
+        live.remove_at(&["metadata", "ownerReferences"]);
+        assert_eq!(check.absorb(&mut taken, Some((&live, false))), LiveAnswer::Changed);
+        let view = View::of(&taken);
+        assert!(!view.name_is_taken && view.orphans.len() == 1);
+        assert!(matches!(LiveCheck::next(&view, std::slice::from_ref(&check)), Some(LiveCheck::RolloutLives(_))));
+        // It is gone meanwhile.
+        assert_eq!(check.absorb(&mut taken, None), LiveAnswer::Changed);
+        assert_eq!(LiveCheck::next(&View::of(&taken), &[]), None);
+    }
+
+    #[test]
+    fn the_next_name_is_that_of_the_workloads_template() {
+        let template =
+            value!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "a:1"}]}});
+        let own = value!({"metadata": {"name": "web"}, "spec": {"template": template.clone()}});
+        let referring = value!({"metadata": {"name": "web"}, "spec": {"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "old"}}});
+        let workload = value!({"metadata": {"name": "old"}, "spec": {"template": template}});
+        let next = |rollout: &Value, workload| next_set(&api::read(rollout).object, workload);
+        assert_eq!(next(&referring, Some(&workload)), next(&own, None));
     }
 }

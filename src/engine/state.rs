@@ -65,8 +65,10 @@ impl State {
             News::Object(_) | News::Gone(_) | News::Unserved => None,
         };
         let is_unserved = news == News::Unserved;
+        let unknown = unknown(&self.cache, resource, &news);
         let changes = self.cache.take(resource, news);
         let mut heard = Heard::default();
+        heard.keys.extend(unknown.into_iter().flat_map(|(key, version)| self.fence.saw_gone(&key, version)));
         for change in &changes {
             let key = ObjectKey { resource: resource.clone(), place: change.place.clone() };
             heard.keys.extend(match &change.after {
@@ -81,6 +83,10 @@ impl State {
         if let Some(version) = list {
             let cache = &self.cache;
             heard.keys.extend(self.fence.saw_list(resource, version, |place| cache.get(resource, place).is_some()));
+        }
+        // What the server no longer serves is never seen again.
+        if is_unserved {
+            heard.keys.extend(self.fence.saw_list(resource, u64::MAX, |_| false));
         }
         // Everything may look different now.
         if list.is_some() || is_unserved {
@@ -122,8 +128,8 @@ impl State {
                 (Some(_), None) if list.is_some() => {}
                 (Some(_), _) => heard.keys.push(key),
                 (None, before) => {
+                    // Not what it waits for: one of its name that comes next must see what this one wrote.
                     self.queue.forget(&key);
-                    self.fence.forget(&key);
                     self.written.remove(&key);
                     heard.gone.extend(before.map(|before| (key, before)));
                 }
@@ -138,7 +144,6 @@ impl State {
             let key = measure::subject(&change.place);
             if change.after.is_none() {
                 self.queue.forget(&key);
-                self.fence.forget(&key);
             }
             return change.after.as_ref().map(|_| key);
         }
@@ -168,7 +173,6 @@ impl State {
             return vec![key];
         }
         self.queue.forget(&key);
-        self.fence.forget(&key);
         Vec::new()
     }
 
@@ -218,22 +222,31 @@ impl State {
             }
             match write {
                 Written::Version(object, version) => {
-                    let seen = self.cache.get(&object.resource, &object.place).map_or(0, version_of);
-                    if seen < version && is_watched(&object.resource) {
-                        self.fence.wrote(key, &object, version);
+                    // Asked of the watch, not of the object: that may have been seen, and be gone again, or be another
+                    // one of its name, before the pass that wrote it has ended.
+                    if self.cache.position(&object.resource) < version && is_watched(&object.resource) {
+                        self.fence.wrote(key, &object, version, now);
                     }
                 }
                 Written::Deleted(object, uid, version) => {
                     let seen = self.cache.get(&object.resource, &object.place);
                     let is_there = seen.is_some_and(|seen| seen.str_at(&["metadata", "uid"]) == Some(&uid));
                     if is_there && seen.map_or(0, version_of) <= version {
-                        self.fence.deleted(key, &object, &uid, version);
+                        self.fence.deleted(key, &object, &uid, version, now);
                     }
                 }
             }
         }
         self.queue.done(key, outcome, now);
     }
+}
+
+/// The object whose end this is, if it was not known: it came and went while a watch was away, and may be waited for.
+pub fn unknown(cache: &Cache, resource: &Resource, news: &News) -> Option<(ObjectKey, u64)> {
+    let News::Gone(object) = news else { return None };
+    let place = place_of(object);
+    let is_unknown = cache.get(resource, &place).is_none();
+    is_unknown.then(|| (ObjectKey { resource: resource.clone(), place }, version_of(object)))
 }
 
 /// Whether only something else than the specification has changed, as far as that can be told at a glance.
@@ -250,7 +263,55 @@ pub fn subject(place: &Place) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value;
+    use crate::{engine::fence::RELIST_AFTER, value};
+
+    fn set(uid: &str, version: u64) -> Value {
+        value!({"metadata": {"namespace": "shop", "name": "web-1", "uid": uid, "resourceVersion": version.to_string()}})
+    }
+
+    /// What watches may deliver while a pass is under way that writes a ReplicaSet at version 10: whatever it is, the next
+    /// pass must come to begin.
+    #[test]
+    fn a_fence_has_a_way_out_in_every_order() {
+        let object = ObjectKey { resource: resource::sets(), place: Place::new("shop", "web-1") };
+        let gone = |uid: &str, version: u64| News::Gone(set(uid, version));
+        let there = |uid: &str, version: u64| News::Object(set(uid, version));
+        let orders: [(&str, Vec<News>, Vec<News>); 8] = [
+            ("seen before", vec![there("a", 10)], vec![]),
+            ("seen after", vec![], vec![there("a", 10)]),
+            ("seen and gone before", vec![there("a", 10), gone("a", 12)], vec![]),
+            ("gone before, without having been seen", vec![gone("a", 12)], vec![]),
+            ("recreated before", vec![there("a", 10), gone("a", 12), there("b", 13)], vec![]),
+            ("seen before, gone after", vec![there("a", 10)], vec![gone("a", 12)]),
+            ("gone after", vec![], vec![gone("a", 12)]),
+            ("no longer served", vec![], vec![News::Unserved]),
+        ];
+        for (order, before, after) in orders {
+            let (mut state, now, web) = (State::default(), Timestamp::UNIX_EPOCH, subject(&Place::new("shop", "web")));
+            state.hear(&object.resource, News::List(vec![], 5), now);
+            state.queue.add(&web);
+            assert_eq!(state.next(now, |_| {}), Some(web.clone()));
+            before.into_iter().for_each(|news| drop(state.hear(&object.resource, news, now)));
+            let written = vec![Written::Version(object.clone(), 10)];
+            state.finish(&web, written, Outcome::Settled(None), now, |_| true);
+            for news in after {
+                state.hear(&object.resource, news, now);
+            }
+            assert_eq!(state.fence.count(), 0, "{order}");
+        }
+    }
+
+    #[test]
+    fn what_never_comes_is_asked_for() {
+        let object = ObjectKey { resource: resource::sets(), place: Place::new("shop", "web-1") };
+        let (mut state, now, web) = (State::default(), Timestamp::UNIX_EPOCH, subject(&Place::new("shop", "web")));
+        state.hear(&object.resource, News::List(vec![], 5), now);
+        state.finish(&web, vec![Written::Version(object.clone(), 10)], Outcome::Settled(None), now, |_| true);
+        let late = now.saturating_add(RELIST_AFTER).unwrap();
+        assert_eq!(state.fence.overdue(late), std::collections::BTreeSet::from([object.resource.clone()]));
+        let heard = state.hear(&object.resource, News::List(vec![], 11), late);
+        assert_eq!((heard.keys, state.fence.count()), (vec![web], 0));
+    }
 
     #[test]
     fn who_waits_to_see_what_nobody_watches_any_more_goes_on() {

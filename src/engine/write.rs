@@ -151,11 +151,6 @@ impl Write {
         }
     }
 
-    /// Whether a refusal with this code means that the new ReplicaSet cannot be as it is wanted: that is for people to know.
-    pub fn is_impossible(&self, code: u16) -> bool {
-        self.object.resource == resource::sets() && self.is_refused(code)
-    }
-
     /// Whether a refusal with this code means that an object cannot be made as it is wanted, however often it is tried.
     pub fn is_refused(&self, code: u16) -> bool {
         self.verb == Verb::Create && (400..500).contains(&code) && ![408, 409, 429].contains(&code)

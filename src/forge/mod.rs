@@ -6,6 +6,7 @@
 pub mod azure;
 pub mod bitbucket;
 pub mod bitbucket_data_center;
+pub mod comment;
 pub mod gitea;
 pub mod github;
 pub mod gitlab;

@@ -3,7 +3,13 @@
 //! One small client for every kind: paths and bodies are made here, errors are told apart once. Never retries by itself:
 //! the queue does, and the client below obeys `Retry-After`.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use http::{Method, Request, header};
 use kube::Client;
@@ -159,12 +165,15 @@ pub struct Api {
     gate: Option<Gate>,
     /// How much is read of the answer to a write.
     answers: Part,
+    /// How many events were numbered, by this client and its copies.
+    events: Arc<AtomicU64>,
 }
 
 impl Api {
     /// Asks through this client.
     pub fn new(client: Client) -> Api {
-        Api { client, metrics: Shared::default(), user: None, gate: None, answers: Part::Whole }
+        let (metrics, events) = (Shared::default(), Arc::default());
+        Api { client, metrics, user: None, gate: None, answers: Part::Whole, events }
     }
 
     /// The same client in somebody else's name, with that one's rights.
@@ -190,6 +199,11 @@ impl Api {
     /// What was counted.
     pub fn metrics(&self) -> &Shared {
         &self.metrics
+    }
+
+    /// A number that this client and its copies give to no other event.
+    pub fn next_event(&self) -> u64 {
+        self.events.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The client below.

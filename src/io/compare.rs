@@ -56,12 +56,12 @@ async fn conclude(
     if let Some(write) = verdict.status.as_ref().and_then(|status| compare::record(view, status)) {
         written.extend(send(api, &write).await?);
     }
-    for (number, event) in verdict.events.iter().enumerate() {
-        announce_about(api, kind::EXPERIMENT, &view.object, event, view.now, number).await;
+    for event in &verdict.events {
+        announce_about(api, kind::EXPERIMENT, &view.object, event, view.now).await;
     }
-    for (number, event) in verdict.for_rollout.iter().enumerate() {
+    for event in &verdict.for_rollout {
         if let Some(rollout) = rollout {
-            announce(api, rollout, event, view.now, number + 100).await;
+            announce(api, rollout, event, view.now).await;
         }
     }
     Ok(verdict.wake)

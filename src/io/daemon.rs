@@ -32,12 +32,12 @@ use crate::{
         constants::{annotation, label, message, reason},
     },
     engine::{
-        cache::News,
+        cache::{News, place_of},
         compare,
         key::{Key, Machine, ObjectKey, Place, Resource},
         measure,
-        metrics::{Ending, Gauges, Metrics, Objects},
-        observe::{self, resource},
+        metrics::{Ending, Gauges, Objects},
+        observe::{self, LiveAnswer, LiveCheck, resource},
         queue::Outcome,
         state::State,
         words::Words,
@@ -90,6 +90,8 @@ impl Default for Settings {
 const BACKLOG: usize = 1024;
 /// How often watches that nobody needs any more are ended.
 const SWEEP: Duration = Duration::from_secs(60);
+/// How often fences are looked at that stand too long.
+const OVERDUE_CHECK: Duration = Duration::from_secs(5);
 /// How long passes under way may take to end when the daemon is told to.
 const FAREWELL: Duration = Duration::from_secs(10);
 
@@ -157,6 +159,7 @@ impl Daemon {
     async fn work(&mut self, mut questions: Receiver<Question>, stop: impl Future<Output = ()>) {
         tokio::pin!(stop);
         let mut sweep = tokio::time::interval(SWEEP);
+        let mut overdue = tokio::time::interval(OVERDUE_CHECK);
         loop {
             self.take_or_leave();
             self.start_passes();
@@ -175,6 +178,7 @@ impl Daemon {
                 Some(question) = questions.recv() => self.tell(question),
                 () = tokio::time::sleep(wait) => {}
                 _ = sweep.tick() => self.end_idle_watches(),
+                _ = overdue.tick() => self.list_overdue(),
             }
         }
         self.watches.values().for_each(AbortHandle::abort);
@@ -286,6 +290,18 @@ impl Daemon {
         }
     }
 
+    /// Lists a resource anew if a fence has waited too long for one of its objects: an event was lost, or never to come.
+    fn list_overdue(&mut self) {
+        for resource in self.state.fence.overdue(self.settings.clock.now()) {
+            tracing::warn!(%resource, "a write was not seen in time; listing anew");
+            self.api.metrics().with(|metrics| metrics.watched_anew(&resource.plural));
+            if let Some(watch) = self.watches.remove(&resource) {
+                watch.abort();
+                self.watch(resource);
+            }
+        }
+    }
+
     /// Takes in what a watch delivered: the fence is lowered, and who is concerned is queued.
     fn hear(&mut self, resource: &Resource, news: News) {
         // A watch that was ended may still have something under way.
@@ -311,7 +327,7 @@ impl Daemon {
         let told = message::rollout_deleted(&key.place.name, &key.place.namespace);
         let event = Event { warning: false, reason: reason::ROLLOUT_DELETED, message: told };
         let (api, now) = (self.api.clone(), self.settings.clock.now());
-        tokio::spawn(async move { pass::announce(&api, &rollout, &event, now, 0).await });
+        tokio::spawn(async move { pass::announce(&api, &rollout, &event, now).await });
     }
 
     /// Starts passes while there are workers and keys that are due.
@@ -357,7 +373,7 @@ impl Daemon {
             if is_new {
                 let told = message::added_to_informer(&key.place.namespace, &key.place.name);
                 let event = Event { warning: false, reason: reason::ADDED_TO_INFORMER, message: told };
-                pass::announce(&api, &seen.rollout, &event, seen.now, 0).await;
+                pass::announce(&api, &seen.rollout, &event, seen.now).await;
             }
             let mut written = Vec::new();
             let outcome = match is_there(&api, &key, &missing).await {
@@ -527,8 +543,8 @@ async fn is_there(api: &Api, key: &Key, missing: &[ObjectKey]) -> bool {
 
 /// Announces what is to be said about a Rollout, in its order.
 async fn announce_all(api: &Api, rollout: &Value, events: Vec<Event>, now: Timestamp) {
-    for (number, event) in events.iter().enumerate() {
-        pass::announce(api, rollout, event, now, number + 2).await;
+    for event in &events {
+        pass::announce(api, rollout, event, now).await;
     }
 }
 
@@ -544,9 +560,11 @@ async fn pass(
 ) -> Outcome {
     let mut begun = Instant::now();
     let mut view = View::of(&seen);
-    if observe::doubtful(&view).is_some() {
+    if LiveCheck::next(&view, &[]).is_some() {
         view = match ask(api, &mut seen, view).await {
-            Ok(view) => view,
+            Ok(Some(view)) => view,
+            // What is not as it was seen is news, and the watch brings it.
+            Ok(None) => return Outcome::Settled(None),
             Err(error) => return failed(key, &error, seen.now),
         };
         // How long the server took is not how long it takes to decide.
@@ -570,9 +588,9 @@ async fn pass(
         let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
         let told = message::reconciliation_error(&words.join("; "));
         tracing::error!(rollout = %key.place, %told, "refused");
-        api.metrics().with(Metrics::refused);
+        api.metrics().with(|metrics| metrics.refused(Machine::Rollout));
         let event = Event { warning: true, reason: reason::RECONCILIATION_ERROR, message: told };
-        pass::announce(api, &seen.rollout, &event, seen.now, 1).await;
+        pass::announce(api, &seen.rollout, &event, seen.now).await;
         return Outcome::Failed(None);
     }
     if let Err(error) = pass::carry_out(api, &view, &verdict, &actions, written).await {
@@ -586,21 +604,33 @@ async fn pass(
     Outcome::Settled(verdict.wake)
 }
 
-/// Asks the server who wrote the ReplicaSet that only its template makes the new one; one that was altered is not taken,
-/// and then another one may be.
-async fn ask(api: &Api, seen: &mut Seen, mut view: View) -> Result<View, Error> {
-    while let Some(set) = observe::doubtful(&view) {
-        let live = api.object(&set.resource, &set.place).await?;
-        // Owners that cannot be read tell nothing.
-        let managers = live.at(&["metadata", "managedFields"]).and_then(|wire| Managers::parse(wire).ok());
-        if !managers.is_some_and(|managers| template::is_altered(&managers)) {
-            break;
+/// Asks the server what must be known for certain before a view is believed; `None` if the watches are behind.
+async fn ask(api: &Api, seen: &mut Seen, mut view: View) -> Result<Option<View>, Error> {
+    let mut made = Vec::new();
+    while let Some(check) = LiveCheck::next(&view, &made) {
+        let ObjectKey { resource, place } = check.object();
+        let live = match api.object(resource, place).await {
+            Ok(live) => Some(live),
+            Err(error) if error.code() == Some(404) => None,
+            Err(error) => return Err(error),
+        };
+        let live = live.as_ref().map(|live| (live, is_altered(live)));
+        let answer = check.absorb(seen, live);
+        tracing::debug!(rollout = %place_of(&seen.rollout), ?check, ?answer, "read live");
+        match answer {
+            LiveAnswer::Confirmed => {}
+            LiveAnswer::Changed => view = View::of(seen),
+            LiveAnswer::Stale => return Ok(None),
         }
-        tracing::info!(set = %set.place, "was altered since it was made, and is not taken for its template");
-        seen.altered.push(set.place.name);
-        view = View::of(seen);
+        made.push(check);
     }
-    Ok(view)
+    Ok(Some(view))
+}
+
+/// Whether somebody altered the pods of a ReplicaSet. Owners that cannot be read tell nothing.
+fn is_altered(set: &Value) -> bool {
+    let managers = set.at(&["metadata", "managedFields"]).and_then(|wire| Managers::parse(wire).ok());
+    managers.is_some_and(|managers| template::is_altered(&managers))
 }
 
 fn failed(key: &Key, error: &Error, now: Timestamp) -> Outcome {

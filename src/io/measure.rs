@@ -58,8 +58,8 @@ pub async fn pass(api: &Api, seen: &Seen, written: &mut Vec<Written>) -> Result<
     if let Some(write) = measure::record(&seen.run, &run.status, &verdict.status) {
         written.extend(send(api, &write).await?);
     }
-    for (number, event) in verdict.events.iter().enumerate() {
-        announce_about(api, kind::ANALYSIS_RUN, &seen.run, event, seen.now, number).await;
+    for event in &verdict.events {
+        announce_about(api, kind::ANALYSIS_RUN, &seen.run, event, seen.now).await;
     }
     Ok(measure::wake(&verdict, seen.now))
 }

@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod clock;
+pub mod comment;
 pub mod compare;
 pub mod daemon;
 pub mod follow;
@@ -14,6 +15,7 @@ pub mod lease;
 pub mod measure;
 pub mod metrics;
 pub mod pass;
+pub mod query;
 pub mod serve;
 pub mod source;
 pub mod watch;

@@ -35,8 +35,8 @@ pub async fn carry_out(
     for action in actions {
         let write = Write::of(view, action);
         let done = match send(api, &write).await {
-            Err(error) if error.code().is_some_and(|code| write.is_impossible(code)) => {
-                tell_impossible(api, view, action, &error, written).await?;
+            Err(error) if error.code().is_some_and(|code| write.is_refused(code)) => {
+                tell_refused(api, view, action, &error, written).await?;
                 return Err(error);
             }
             done => done?,
@@ -53,20 +53,20 @@ pub async fn carry_out(
     Ok(())
 }
 
-/// Says in status, and as an event, that the server does not take what is new.
-async fn tell_impossible(
+/// Says in status, and as an event, that the server refuses to create an object.
+async fn tell_refused(
     api: &Api,
     view: &View,
     action: &Action,
     error: &Error,
     written: &mut Vec<Written>,
 ) -> Result<(), Error> {
-    let verdict = refused(view, action, error.words());
+    let Some(verdict) = refused(view, action, error.words()) else { return Ok(()) };
     if let Some(write) = Write::status(view, &verdict, None) {
         written.extend(send(api, &write).await?);
     }
-    for (number, event) in verdict.events.iter().enumerate() {
-        announce(api, &view.object, event, view.now, number).await;
+    for event in &verdict.events {
+        announce(api, &view.object, event, view.now).await;
     }
     Ok(())
 }
@@ -116,24 +116,26 @@ pub async fn release(api: &Api, service: &Value, written: &mut Vec<Written>) -> 
 }
 
 /// Announces something about a Rollout as an event. Events are for people: one that cannot be written is only logged.
-pub async fn announce(api: &Api, rollout: &Value, event: &Event, now: Timestamp, number: usize) {
+pub async fn announce(api: &Api, rollout: &Value, event: &Event, now: Timestamp) {
     let text = |key: &str| rollout.str_at(&["metadata", key]).unwrap_or_default();
     let r#type = if event.warning { "Warning" } else { "Normal" };
     let place = Place::new(text("namespace"), text("name"));
     api.metrics().with(|metrics| metrics.announced(place, r#type, event.reason));
-    announce_about(api, constants::kind::ROLLOUT, rollout, event, now, number).await;
+    announce_about(api, constants::kind::ROLLOUT, rollout, event, now).await;
 }
 
 /// Announces something about an object of this kind of ours.
-pub async fn announce_about(api: &Api, kind: &str, object: &Value, event: &Event, now: Timestamp, number: usize) {
+pub async fn announce_about(api: &Api, kind: &str, object: &Value, event: &Event, now: Timestamp) {
     let text = |key: &str| object.str_at(&["metadata", key]).unwrap_or_default();
     let (name, namespace, time) = (text("name"), text("namespace"), rfc3339(now));
+    let api_version =
+        if kind == constants::kind::GIT_SOURCE { constants::TIDEGATE_API_VERSION } else { constants::API_VERSION };
     let body = value!({
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": format!("{name}.{:x}.{number}", now.as_nanosecond()), "namespace": namespace},
+        "metadata": {"name": event_name(name, now, api.next_event()), "namespace": namespace},
         "involvedObject": {
-            "apiVersion": constants::API_VERSION,
+            "apiVersion": api_version,
             "kind": kind,
             "name": name,
             "namespace": namespace,
@@ -151,5 +153,34 @@ pub async fn announce_about(api: &Api, kind: &str, object: &Value, event: &Event
     });
     if let Err(error) = api.create(&resource::events(), namespace, &body).await {
         tracing::warn!(%error, reason = event.reason, "an event was not written");
+    }
+}
+
+/// A name that no other event has: a client gives each `number` once, and `now` tells clients apart. An object
+/// name that would make it too long is cut.
+fn event_name(object: &str, now: Timestamp, number: u64) -> String {
+    let unique = format!("{:x}.{number:x}", now.as_nanosecond());
+    let room = names::SUBDOMAIN_LIMIT.saturating_sub(unique.len() + 1);
+    let end = object.floor_char_boundary(room);
+    // Each part between dots ends with a letter or a digit.
+    format!("{}.{unique}", object[..end].trim_end_matches(['-', '.']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_about_long_names_have_valid_names_of_their_own() {
+        let now: Timestamp = "2026-01-01T00:00:00.123456789Z".parse().unwrap();
+        assert_eq!(event_name("web", now, 10), "web.18867251f555cd15.a");
+        let dashes = format!("w{}", "-".repeat(252));
+        for object in ["web".to_owned(), "w".repeat(253), format!("{}.{}", "w".repeat(230), "x".repeat(22)), dashes] {
+            let (one, other) = (event_name(&object, now, 1), event_name(&object, now, u64::MAX));
+            for name in [&one, &other] {
+                assert!(names::dns_subdomain(name).is_empty(), "{name}: {:?}", names::dns_subdomain(name));
+            }
+            assert_ne!(one, other);
+        }
     }
 }

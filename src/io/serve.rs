@@ -12,11 +12,13 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use thiserror::Error;
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
     sync::{Semaphore, mpsc, oneshot},
 };
 
 use super::metrics;
+use crate::listen::{Acceptor, Listener};
 
 /// How many connections may be open at once; more wait to be accepted.
 const CONNECTIONS: usize = 64;
@@ -64,27 +66,30 @@ pub type Answer = Response<Full<Bytes>>;
 
 /// Answers until it is dropped.
 pub async fn serve(listener: TcpListener, pages: Pages, daemon: mpsc::Sender<Question>) {
-    answer_with(listener, move |method, path| {
+    let name = match pages {
+        Pages::Metrics => "metrics",
+        Pages::Health => "health",
+    };
+    answer_with(listener, name, move |method, path| {
         let daemon = daemon.clone();
         async move { answer(&method, &path, pages, &daemon).await }
     })
     .await;
 }
 
-/// Answers requests, of which only the method and the path are read, until it is dropped.
-pub async fn answer_with<F, A>(listener: TcpListener, answer: F)
+/// Answers requests, of which only the method and the path are read, until it is dropped. The log calls the listener by
+/// this name.
+pub async fn answer_with<L, F, A>(listener: L, name: &'static str, answer: F)
 where
+    L: Listener<Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static>,
     F: Fn(Method, String) -> A + Clone + Send + 'static,
     A: Future<Output = Answer> + Send + 'static,
 {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut acceptor = Acceptor::new(listener, name);
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors, most likely: others must be closed first.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
+        let stream = acceptor.next().await;
         let answer = answer.clone();
         tokio::spawn(async move {
             connection(stream, answer).await;
@@ -93,7 +98,7 @@ where
     }
 }
 
-async fn connection<F, A>(stream: TcpStream, answer: F)
+async fn connection<F, A>(stream: impl AsyncRead + AsyncWrite + Unpin, answer: F)
 where
     F: Fn(Method, String) -> A,
     A: Future<Output = Answer>,
@@ -147,4 +152,28 @@ fn page(code: StatusCode, text: String) -> Answer {
     *response.status_mut() = code;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(EXPOSITION));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        time::Instant,
+    };
+
+    use super::*;
+    use crate::listen::tests::{failing, too_many_files};
+
+    #[tokio::test(start_paused = true)]
+    async fn pages_are_there_again_when_there_are_file_descriptors() {
+        let (listener, outside) = failing((0..8).map(|_| too_many_files()));
+        tokio::spawn(answer_with(listener, "pages", |_, path| async move { page(StatusCode::OK, path) }));
+        let began = Instant::now();
+        let mut client = outside.connect().await;
+        client.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).await.unwrap();
+        assert!(text.ends_with("/healthz"), "{text}");
+        assert_eq!((began.elapsed(), outside.calls()), (Duration::from_millis(2270), 10));
+    }
 }

@@ -20,13 +20,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
     sync::{Semaphore, mpsc},
     time::timeout,
 };
 
 use crate::{
     forge::webhook::{self, Heard, Hint, Refusal},
+    listen::{Acceptor, Listener},
     model::secret::Secret,
 };
 
@@ -117,15 +117,18 @@ impl Hooks {
     }
 
     /// Listens until told to stop.
-    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
+    pub async fn serve<L>(self, listener: L, stop: impl Future<Output = ()>)
+    where
+        L: Listener<Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static>,
+    {
         tokio::pin!(stop);
         let seats = Arc::new(Semaphore::new(self.0.limits.connections));
+        let mut acceptor = Acceptor::new(listener, "webhooks");
         loop {
-            let accepted = tokio::select! {
+            let stream = tokio::select! {
                 () = &mut stop => return,
-                accepted = listener.accept() => accepted,
+                stream = acceptor.next() => stream,
             };
-            let Ok((stream, _)) = accepted else { continue };
             // Full: whoever comes is sent away at once, without a word.
             let Ok(seat) = seats.clone().try_acquire_owned() else { continue };
             let hooks = self.clone();

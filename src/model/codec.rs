@@ -4,7 +4,10 @@
 //! that is not ours is left as it is. Never decides anything.
 
 use super::memory::{Abort, Begun, Hold, Memory, Pause, Promotion};
-use crate::api::{PauseCondition, RolloutStatus, Time};
+use crate::api::{
+    PauseCondition, RolloutAnalysisRunStatus, RolloutSpec, RolloutStatus, Time,
+    constants::{analysis_phase, message, phase},
+};
 
 /// What a status remembers.
 pub fn decode(status: &RolloutStatus) -> Memory {
@@ -62,12 +65,33 @@ pub fn promotion(status: &RolloutStatus) -> Promotion {
     if status.promote_full { Promotion::Full } else { Promotion::BySteps }
 }
 
-/// Takes back what a later wish overruled (S33): an abort that was acted upon has its moment, so that one without came
-/// after the full promotion, or together with it.
-pub fn overrule(status: &mut RolloutStatus) {
+/// Takes back what something else overruled (S33).
+///
+/// An abort that was acted upon has its moment, so that one without came after the full promotion, or together with it.
+///
+/// A pause that a person ended while `spec.paused` held, or before a pass saw that it no longer holds, begins anew:
+/// `promote` is also the only verb that ends a pause by hand, so that it approves nothing there. Argo Rollouts decides the
+/// same in the pass between the two writes of `promote`. An inconclusive analysis is answered all the same.
+pub fn overrule(spec: &RolloutSpec, status: &mut RolloutStatus) {
     if abort(status) == Abort::Asked {
         status.promote_full = false;
     }
+    let is_paused_by_hand = spec.paused || status.phase == phase::PAUSED && status.message == message::PAUSED_BY_HAND;
+    if is_paused_by_hand && hold(status) == Hold::Released && !is_inconclusive(status) {
+        status.controller_pause = false;
+    }
+}
+
+/// Whether an analysis that status names was inconclusive.
+pub fn is_inconclusive(status: &RolloutStatus) -> bool {
+    let runs = [
+        &status.canary.current_step_analysis_run_status,
+        &status.canary.current_background_analysis_run_status,
+        &status.blue_green.pre_promotion_analysis_run_status,
+        &status.blue_green.post_promotion_analysis_run_status,
+    ];
+    let is_inconclusive = |run: &RolloutAnalysisRunStatus| run.status == analysis_phase::INCONCLUSIVE;
+    runs.into_iter().flatten().any(is_inconclusive)
 }
 
 /// Go's zero time is no time.
@@ -185,12 +209,36 @@ mod tests {
     fn s33_an_abort_overrules_a_full_promotion_that_came_before_it() {
         let after = |status: Value| {
             let mut status = api::read::<RolloutStatus>(&status).object;
-            overrule(&mut status);
+            overrule(&RolloutSpec::default(), &mut status);
             promotion(&status)
         };
         assert_eq!(after(value!({"promoteFull": true, "abort": true})), Promotion::BySteps);
         assert_eq!(after(value!({"promoteFull": true})), Promotion::Full);
         let acted_upon = value!({"promoteFull": true, "abort": true, "abortedAt": "2024-01-01T00:00:00Z"});
         assert_eq!(after(acted_upon), Promotion::Full);
+    }
+    #[test]
+    fn s33_a_promotion_during_a_pause_by_hand_approves_nothing() {
+        #[track_caller]
+        fn check(paused: bool, status: Value, expected: Hold) {
+            let mut read = api::read::<RolloutStatus>(&status).object;
+            overrule(&RolloutSpec { paused, ..RolloutSpec::default() }, &mut read);
+            assert_eq!(hold(&read), expected, "spec.paused {paused}, {status}");
+        }
+        let waiting = value!({"controllerPause": true,
+            "pauseConditions": [{"reason": "BlueGreenPause", "startTime": "2024-01-01T00:00:00Z"}]});
+        let hold = Hold::Free.and("BlueGreenPause".into(), Time::parse("2024-01-01T00:00:00Z").unwrap());
+        check(true, waiting, hold);
+        let by_hand = value!({"controllerPause": true, "phase": "Paused", "message": "manually paused"});
+        check(true, by_hand.clone(), Hold::Free);
+        check(false, by_hand.clone(), Hold::Free);
+        let at_gate = value!({"controllerPause": true, "phase": "Paused", "message": "BlueGreenPause"});
+        check(true, at_gate.clone(), Hold::Free);
+        check(false, at_gate, Hold::Released);
+        let mut inconclusive = by_hand;
+        let path = ["blueGreen", "prePromotionAnalysisRunStatus"];
+        inconclusive.set_at(&path, value!({"name": "a", "status": "Inconclusive"}));
+        check(true, inconclusive.clone(), Hold::Released);
+        check(false, inconclusive, Hold::Released);
     }
 }

@@ -8,7 +8,7 @@ use super::{codec, memory::Hold};
 use crate::api::{
     AnalysisRunStatus, BlueGreenStrategy, CanaryStep, CanaryStrategy, Condition, Rollout, RolloutCondition,
     RolloutSpec, RolloutStatus, Time,
-    constants::{analysis_phase, annotation, condition, phase, reason},
+    constants::{analysis_phase, annotation, condition, message, phase, reason},
 };
 
 /// The phase of a Rollout, as `status.phase` and every client say it.
@@ -193,7 +193,7 @@ impl fmt::Display for Health {
         match self {
             Health::Invalid { message } => write!(f, "{}: {message}", condition::INVALID_SPEC),
             Health::Failed { reason, message } => write!(f, "{reason}: {message}"),
-            Health::PausedByHand => f.write_str("manually paused"),
+            Health::PausedByHand => f.write_str(message::PAUSED_BY_HAND),
             Health::Waiting { reason } => f.write_str(reason),
             Health::Restarting => f.write_str("rollout is restarting"),
             Health::Updating => f.write_str("more replicas need to be updated"),

@@ -101,6 +101,13 @@ pub fn owner(rollout: &Rollout) -> Value {
     controller(constants::kind::ROLLOUT, &rollout.metadata)
 }
 
+/// Makes a Rollout the controller of an object that has none; its other owners stay.
+pub fn adopt(object: &mut Value, rollout: &Rollout) {
+    let owners = object.list_at(&["metadata", "ownerReferences"]).iter().cloned().chain([owner(rollout)]);
+    let owners = Value::list(owners);
+    object.set_at(&["metadata", "ownerReferences"], owners);
+}
+
 /// How an object that belongs to an Experiment names it.
 pub fn experiment_owner(experiment: &Experiment) -> Value {
     controller(constants::kind::EXPERIMENT, &experiment.metadata)

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     api::{BlueGreenStrategy, RolloutStatus},
-    model::memory::PauseReason,
+    model::memory::{Hold, PauseReason},
 };
 
 impl<'v> Pass<'v> {
@@ -80,6 +80,8 @@ impl<'v> Pass<'v> {
         }
         let since = self.view.memory.hold.since(&PauseReason::BlueGreen);
         strategy.auto_promotion_seconds == 0
+            // A person need not wait for the time to run out.
+            || self.view.memory.hold == Hold::Released
             || since.is_some_and(|since| end(since, seconds(strategy.auto_promotion_seconds)) <= self.view.now)
     }
 
@@ -99,6 +101,10 @@ impl<'v> Pass<'v> {
         // Services are read as this pass leaves them: what was switched is in effect once it is written.
         next.blue_green.preview_selector = self.leads_to(strategy.map(|strategy| strategy.preview_service.as_str()));
         next.blue_green.active_selector = self.leads_to(strategy.map(|strategy| strategy.active_service.as_str()));
+        if next.blue_green.active_selector.is_empty() {
+            // Somebody took the version out of the Service. Which it was is known only from here.
+            next.blue_green.active_selector = old.blue_green.active_selector.clone();
+        }
         if let Some(why) = self.blue_green_promotion(&next) {
             self.promote(&mut next, why);
         } else {
@@ -131,7 +137,9 @@ impl<'v> Pass<'v> {
     fn blue_green_promotion(&self, next: &RolloutStatus) -> Option<&'static str> {
         let view = self.view;
         let strategy = self.strategy()?;
-        if view.stable.is_none() || next.blue_green.active_selector.is_empty() {
+        if view.rollout.status.stable_rs.is_empty()
+            || next.blue_green.active_selector.is_empty() && self.is_first_switch()
+        {
             return Some("Initial deploy");
         }
         if next.blue_green.active_selector != next.current_pod_hash {

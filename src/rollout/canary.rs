@@ -6,20 +6,20 @@ use jiff::SignedDuration;
 
 use super::{
     pass::{Pass, end},
-    replicas::{self, Sets},
+    replicas,
     restart::Restart,
     runs::Slot,
     sets::Scaled,
     step::{self, Position},
     target::Verdict,
-    view::{Set, View},
+    view::View,
 };
 use crate::{
     api::{
         CanaryStep, RolloutPause, RolloutStatus,
         constants::{message, reason},
     },
-    model::{memory::PauseReason, names::StepText, parse, replica_set::ReplicaSet},
+    model::{memory::PauseReason, names::StepText, parse},
 };
 
 impl<'v> Pass<'v> {
@@ -158,8 +158,11 @@ impl<'v> Pass<'v> {
     /// Why the new version becomes the stable one now, if it does.
     fn canary_promotion(&self) -> Option<String> {
         let view = self.view;
-        if view.stable.is_none() {
+        if view.rollout.status.stable_rs.is_empty() {
             return Some("Initial deploy".into());
+        }
+        if view.has_lost_stable() && !self.has_gate_ahead() {
+            return Some("The stable ReplicaSet was deleted".into());
         }
         let new = view.new_set()?;
         if self.is_aborted() {
@@ -180,6 +183,15 @@ impl<'v> Pass<'v> {
         let steps = step_count(view);
         let is_done = steps == 0 || step::position(&view.rollout).is_some_and(|position| position.index == steps);
         is_done.then(|| format!("Completed all {steps} canary steps"))
+    }
+
+    /// Whether something is still to be approved, by a person or by an analysis, before all steps are done.
+    fn has_gate_ahead(&self) -> bool {
+        let Some(Position { index, .. }) = step::position(&self.view.rollout) else { return false };
+        let Some(canary) = &self.view.rollout.spec.strategy.canary else { return false };
+        let mut ahead = canary.steps.iter().skip(usize::try_from(index).unwrap_or_default());
+        let is_measured = canary.analysis.is_some() && ahead.len() > 0;
+        !self.view.memory.promotion.is_full() && (is_measured || ahead.any(is_gate))
     }
 
     /// The current step, if what it waits for has come.
@@ -218,22 +230,31 @@ impl<'v> Pass<'v> {
     }
 
     fn is_at_size(&self) -> bool {
-        let view = self.view;
-        let others: Vec<ReplicaSet> = view.others().map(|set| set.info.clone()).collect();
-        let info = |set: Option<&'v Set>| set.map(|set| &set.info);
-        let sets = Sets { new: info(view.new_set()), stable: info(view.stable_set()), others: &others };
-        replicas::is_canary_at_size(&view.rollout, &sets, self.next.canary.weights.as_ref())
+        let rollout = &self.view.rollout;
+        if self.view.has_lost_stable() {
+            let threshold = rollout.spec.strategy.canary.as_ref();
+            let threshold = threshold.and_then(|canary| canary.replica_progress_threshold.as_ref());
+            return replicas::is_ready(threshold, self.view.new_set().map(|new| &new.info), self.replicas());
+        }
+        self.with_sets(|sets| replicas::is_canary_at_size(rollout, sets, self.next.canary.weights.as_ref()))
     }
 }
 
 /// Whether the template or the steps are not those that status is about.
-fn is_new_attempt(view: &View) -> bool {
+pub(super) fn is_new_attempt(view: &View) -> bool {
     view.rollout.status.current_step_hash != view.step_hash.as_str() || view.is_other_template()
 }
 
 fn step_count(view: &View) -> i32 {
     let steps = view.rollout.spec.strategy.canary.as_ref().map_or(0, |canary| canary.steps.len());
     i32::try_from(steps).unwrap_or(i32::MAX)
+}
+
+/// Whether a step is passed only if a person or an analysis says so.
+fn is_gate(step: &CanaryStep) -> bool {
+    step.pause.as_ref().is_some_and(|pause| length(pause).is_none())
+        || step.analysis.is_some()
+        || step.experiment.is_some()
 }
 
 /// How long a pause is; `None` until a person ends it.

@@ -4,6 +4,7 @@
 //! scales, or moves on. The order is that of Argo Rollouts, because people and tools watch the states in between.
 
 use super::{
+    canary::is_new_attempt,
     diff::Action,
     pass::Pass,
     rest::is_at_rest,
@@ -15,6 +16,7 @@ use crate::{
         RolloutStatus, Time,
         constants::{condition, message, reason},
     },
+    kubernetes::value::Value,
     model::{
         conditions::{self, Truth},
         health::{self, Health, Standing},
@@ -44,6 +46,8 @@ pub enum Situation {
     Unsupported(String),
     /// A pause began or ended, or an abort ended, and no condition says so yet.
     Unsaid,
+    /// The ReplicaSet of its template was there before status knew of it: it was adopted, or status was lost.
+    FoundTemplate,
     /// Its size changed.
     Scaling,
     /// Nothing stands in the way of its strategy.
@@ -74,6 +78,9 @@ impl Situation {
         }
         if !unsaid(view).is_empty() {
             return Situation::Unsaid;
+        }
+        if conditions::find(&rollout.status.conditions, condition::PROGRESSING).is_none() {
+            return Situation::FoundTemplate;
         }
         let is_outdated = |set: &Set| {
             set.info.desired > 0 && set.info.noted_replicas().is_some_and(|noted| noted != limits::replicas(rollout))
@@ -118,29 +125,42 @@ pub fn deliberate(view: &View) -> Verdict {
             pass.close(None)
         }
         Situation::Unsaid => pass.say_pauses(),
+        Situation::FoundTemplate => pass.found_template(),
         Situation::Scaling => pass.scale_only(),
         Situation::Moving => pass.advance(),
     }
 }
 
-/// What follows when the server does not take what an action wants to create: that is said, and nothing else changes.
-pub fn refused(view: &View, action: &Action, why: &str) -> Verdict {
+/// What follows when the server refuses to create an object: status and an event say so, and nothing else changes. `None`
+/// for an action that creates neither a ReplicaSet nor an AnalysisRun.
+pub fn refused(view: &View, action: &Action, why: &str) -> Option<Verdict> {
     match action {
-        Action::CreateRun { run } => {
-            let name = run.str_at(&["metadata", "name"]).unwrap_or_default();
-            Pass::new(view).invalid(&format!("AnalysisRun '{name}' cannot be created: {why}"))
-        }
-        Action::CreateSet { .. }
-        | Action::Patch { .. }
+        Action::CreateSet { .. } => Some(refused_set(view, why)),
+        Action::CreateRun { run } => Some(refused_run(view, run, why)),
+        Action::Patch { .. }
         | Action::DeleteSet { .. }
         | Action::DeleteRun { .. }
         | Action::Route { .. }
-        | Action::Evict { .. } => not_created(view, why),
+        | Action::Evict { .. } => None,
     }
 }
 
-/// What follows when the server does not take the ReplicaSet of a new template: that is said, and nothing else changes.
-fn not_created(view: &View, why: &str) -> Verdict {
+/// An AnalysisRun that cannot be created stops the update, as Argo Rollouts does. Argo says so only in its log; here it is
+/// told like an argument that leads nowhere.
+fn refused_run(view: &View, run: &Value, why: &str) -> Verdict {
+    let name = run.str_at(&["metadata", "name"]).unwrap_or_default();
+    let problem = format!("AnalysisRun '{name}' cannot be created: {why}");
+    let mut pass = Pass::new(view);
+    let text = message::invalid_spec(&view.rollout.metadata.name, &problem);
+    let said = conditions::find(&view.rollout.status.conditions, condition::INVALID_SPEC);
+    if said.is_none_or(|said| said.message != text.as_str()) {
+        pass.warn(reason::RECONCILIATION_ERROR, message::reconciliation_error(&problem));
+    }
+    pass.invalid(&problem)
+}
+
+/// The ReplicaSet of a new template cannot be created.
+fn refused_set(view: &View, why: &str) -> Verdict {
     let mut pass = Pass::new(view);
     let name = crate::model::names::replica_set(&view.rollout.metadata.name, &view.hash);
     let told = message::replica_set_create_error(&name, why);
@@ -185,17 +205,34 @@ impl Pass<'_> {
         self.close(Some(status))
     }
 
+    /// A template whose ReplicaSet is there keeps it.
+    fn found_template(mut self) -> Verdict {
+        let view = self.view;
+        self.sync_revision();
+        let mut status = view.rollout.status.clone();
+        let name = view.new_set().map(|new| new.info.name.as_str()).unwrap_or_default();
+        let (kind, told) = (condition::PROGRESSING, message::found_replica_set(name));
+        conditions::say(&mut status.conditions, kind, Truth::True, reason::FOUND_NEW_REPLICA_SET, told, self.now());
+        self.close(Some(status))
+    }
+
     /// Conditions say what people did, before anything follows from it.
     fn say_pauses(self) -> Verdict {
-        let mut status = self.view.rollout.status.clone();
-        for (kind, holds, reason, message) in unsaid(self.view) {
+        let view = self.view;
+        let generation = view.rollout.metadata.generation.to_string();
+        let mut status = view.rollout.status.clone();
+        for (kind, holds, reason, message) in unsaid(view) {
             conditions::say(&mut status.conditions, kind, holds, reason, message, self.now());
         }
-        if status.observed_generation == self.view.rollout.metadata.generation.to_string() {
-            self.observe(&mut status);
-        } else {
-            // What else the new specification changes is for the next pass to say.
-            self.conclude(&mut status);
+        let is_observed = status.observed_generation == generation;
+        // Argo Rollouts has observed the generation here, too: otherwise a Rollout that is paused while it is healthy would
+        // be called unavailable by the next pass. What status says of another template is not about this generation.
+        if !is_new_attempt(view) {
+            status.observed_generation = generation;
+        }
+        self.conclude(&mut status);
+        if is_observed {
+            status.duration = self.duration(&status);
         }
         self.close(Some(status))
     }

@@ -14,7 +14,10 @@ use super::{
     view::View,
 };
 use crate::{
-    api::{self, RolloutStatus, constants::condition},
+    api::{
+        self, RolloutStatus,
+        constants::{condition, reason},
+    },
     kubernetes::{
         patch,
         value::{Map, Text, Value, intern},
@@ -149,7 +152,7 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
 }
 
 fn set_objects(view: &View) -> impl Iterator<Item = &Value> {
-    view.sets.iter().map(|set| &set.object).chain(&view.orphans).chain(&view.strangers)
+    view.sets.iter().map(|set| &set.object).chain(&view.strangers)
 }
 
 fn name(object: &Value) -> &str {
@@ -228,21 +231,38 @@ fn some(fields: Vec<(Text, Value)>) -> Option<Value> {
 /// write their wishes into status.
 pub fn status_patch(view: &View, status: &RolloutStatus) -> Option<Value> {
     let before = view.object.get("status").cloned().unwrap_or_else(Value::object);
-    // A specification that cannot be acted upon only says so.
-    let is_invalid = conditions::find(&status.conditions, condition::INVALID_SPEC).is_some();
     let known = &view.rollout.status;
-    let change = if is_invalid { only_changes(&before, known, status) } else { restatement(&before, known, status) };
-    // A wish that a later one overruled is not among what we knew.
-    let change = if codec::promotion(status).is_full() || before.get("promoteFull").is_none() {
-        change?
+    let change = if only_says_why_it_stops(status) {
+        only_changes(&before, known, status)
     } else {
-        let mut change = change.unwrap_or_else(Value::object);
-        change.set_at(&["promoteFull"], Value::Null);
-        change
+        restatement(&before, known, status)
     };
+    // What was overruled is not among what we knew.
+    let is_paused = before.get("controllerPause").and_then(Value::as_bool) == Some(true);
+    let overruled = [
+        ("promoteFull", before.get("promoteFull").is_some() && !codec::promotion(status).is_full()),
+        ("controllerPause", is_paused && !codec::hold(status).is_begun_here()),
+    ];
+    let change = overruled.into_iter().filter(|(_, is_overruled)| *is_overruled).fold(change, |change, (key, _)| {
+        let mut change = change.unwrap_or_else(Value::object);
+        change.set_at(&[key], Value::Null);
+        Some(change)
+    })?;
     let named = ["resourceVersion", "uid"].map(|key| Some((intern(key), view.object.at(&["metadata", key])?.clone())));
     let metadata = Map::sorted(named.into_iter().flatten().collect());
     Some(Value::Map(Map::sorted(vec![(intern("metadata"), metadata.into()), (intern("status"), change)])))
+}
+
+/// Whether status says nothing but why nothing can be done: the specification is invalid, or the ReplicaSet of its template
+/// cannot be created. One that was created is told in full, whatever was wrong before.
+fn only_says_why_it_stops(status: &RolloutStatus) -> bool {
+    let is_invalid = conditions::find(&status.conditions, condition::INVALID_SPEC).is_some();
+    let progressing = conditions::find(&status.conditions, condition::PROGRESSING);
+    match progressing.map(|progressing| progressing.reason.as_str()) {
+        Some(reason::REPLICA_SET_CREATE_ERROR) => true,
+        Some(reason::NEW_REPLICA_SET) => false,
+        Some(_) | None => is_invalid,
+    }
 }
 
 /// The patch of a part of an object that makes it say all of what is wanted, even what is empty; `None` if it does. What
@@ -350,6 +370,27 @@ mod tests {
             (value!({"a": 1, "b": 5, "e": {"f": {}}}), Some(value!({"b": 5, "e": {"f": {}}}))),
         ] {
             assert_eq!(merge_patch(&before, &after), patch);
+        }
+    }
+
+    #[test]
+    fn what_stops_a_rollout_is_all_that_its_status_says() {
+        let condition = |kind: &str, reason: &str| value!({"type": kind, "status": "True", "reason": reason});
+        let invalid = condition(condition::INVALID_SPEC, reason::INVALID_SPEC);
+        let progressing = |reason: &str| condition(condition::PROGRESSING, reason);
+        for (conditions, is_whole) in [
+            (value!([invalid]), false),
+            (value!([progressing(reason::REPLICA_SET_CREATE_ERROR)]), false),
+            (value!([invalid, progressing(reason::REPLICA_SET_UPDATED)]), false),
+            (value!([invalid, progressing(reason::NEW_REPLICA_SET)]), true),
+            (value!([progressing(reason::FOUND_NEW_REPLICA_SET)]), true),
+        ] {
+            let rollout = value!({"metadata": {"name": "web", "uid": "u", "resourceVersion": "7"}});
+            let view = View::of(&crate::rollout::Seen { rollout, ..Default::default() });
+            let next = api::read::<RolloutStatus>(&value!({"conditions": conditions.clone()})).object;
+            let patch = status_patch(&view, &next).unwrap();
+            let parts = ["blueGreen", "canary"].map(|part| patch.at(&["status", part]).is_some());
+            assert_eq!(parts, [is_whole; 2], "{conditions}");
         }
     }
 

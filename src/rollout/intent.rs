@@ -16,14 +16,14 @@ use crate::{
     value,
 };
 
-/// Merge patches, in this order. A pass between the two must not lose the second: a pause that ends while `spec.paused`
-/// holds would begin anew when that goes.
+/// Merge patches, in this order, which is that of `kubectl argo rollouts`: a pass between the two still sees `spec.paused`,
+/// and comes to the same decision as one that sees both (see [`codec::overrule`]).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Writes {
-    /// For the object itself.
-    pub object: Option<Value>,
     /// For the status subresource.
     pub status: Option<Value>,
+    /// For the object itself.
+    pub object: Option<Value>,
 }
 
 impl Writes {
@@ -47,6 +47,34 @@ pub enum Promotion {
     SkipAllSteps,
     /// To the end: no steps, no pauses, no analysis.
     Full,
+}
+
+/// What a promotion comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promoted {
+    /// It goes on.
+    Onward,
+    /// It skips everything up to its end.
+    Fully,
+    /// It is no longer paused by hand, and begins the pause anew in which it was.
+    OnlyResumed,
+}
+
+impl Promoted {
+    /// What this promotion of a Rollout comes to.
+    pub fn of(rollout: &Rollout, how: Promotion) -> Promoted {
+        match how {
+            Promotion::Full => Promoted::Fully,
+            Promotion::Next if is_held_twice(rollout) => Promoted::OnlyResumed,
+            Promotion::Next | Promotion::SkipStep | Promotion::SkipAllSteps => Promoted::Onward,
+        }
+    }
+}
+
+/// Whether a Rollout is paused by hand during a pause of its own.
+pub fn is_held_twice(rollout: &Rollout) -> bool {
+    let status = &rollout.status;
+    rollout.spec.paused && codec::hold(status).first().is_some() && !codec::is_inconclusive(status)
 }
 
 /// Why an intent is not written.
@@ -405,6 +433,24 @@ mod tests {
         check(&inconclusive, next, Some(value!({"status": past})), None);
         inconclusive.set_at(&["status", "controllerPause"], false);
         check(&inconclusive, next, Some(value!({"status": {"pauseConditions": null}})), None);
+    }
+
+    #[test]
+    fn a_promotion_during_a_pause_by_hand_only_resumes() {
+        let by_hand = value!({"spec": {"paused": true}});
+        let both = value!({"spec": {"paused": true}, "status": paused().get("status").cloned().unwrap()});
+        let mut inconclusive = both.clone();
+        inconclusive.set_at(&["status", "canary", "currentStepAnalysisRunStatus", "status"], "Inconclusive");
+        for (changes, how, expected) in [
+            (&paused(), Promotion::Next, Promoted::Onward),
+            (&by_hand, Promotion::Next, Promoted::Onward),
+            (&both, Promotion::Next, Promoted::OnlyResumed),
+            (&both, Promotion::SkipStep, Promoted::Onward),
+            (&both, Promotion::Full, Promoted::Fully),
+            (&inconclusive, Promotion::Next, Promoted::Onward),
+        ] {
+            assert_eq!(Promoted::of(&canary(changes), how), expected, "{changes} {how:?}");
+        }
     }
 
     #[test]

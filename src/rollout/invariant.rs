@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::{
+    approval,
     diff::{Action, Subject},
     target::{Target, Verdict},
     view::View,
@@ -98,6 +99,8 @@ pub enum Broken {
     Grows(String),
     /// S50: status would forget something.
     Forgotten(&'static str),
+    /// S64: something that waits for approval would go on without it.
+    NotApproved(String),
     /// S36: the step index would go back without a reason.
     StepBack {
         /// Where it is.
@@ -134,6 +137,7 @@ impl fmt::Display for Broken {
             Broken::Leftover(routes) => write!(f, "S27: routes would be left over: {routes}"),
             Broken::Grows(set) => write!(f, "S30: {set} would grow after an abort"),
             Broken::Forgotten(field) => write!(f, "S50: status would forget {field}"),
+            Broken::NotApproved(what) => write!(f, "S64: {what}, and nobody approved it"),
             Broken::StepBack { from, to } => write!(f, "S36: step {from} would become {to}"),
         }
     }
@@ -156,6 +160,7 @@ pub fn check(view: &View, verdict: &Verdict, actions: &[Action]) -> Vec<Broken> 
     availability(view, verdict, &mut broken);
     traffic(view, verdict, &mut broken);
     status(view, verdict, &mut broken);
+    broken.extend(approval::missing(view, verdict).map(Broken::NotApproved));
     broken
 }
 
@@ -165,7 +170,7 @@ fn size(set: &Value) -> i64 {
 
 fn ownership(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
     let uid = view.rollout.metadata.uid.as_str();
-    let seen = view.sets.iter().map(|set| &set.object).chain(&view.orphans).chain(&view.strangers);
+    let seen = view.sets.iter().map(|set| &set.object).chain(&view.strangers);
     let seen: Vec<&Value> = seen.collect();
     for action in actions {
         let name = match action {
@@ -257,7 +262,12 @@ fn switch(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     let Some(target) = &verdict.target else { return };
     let wanted = target.services.get(name).and_then(|service| service.str_at(&path)).unwrap_or_default();
     let before = view.services.get(name).map(|service| service.hash.as_str()).unwrap_or_default();
-    let goes_back = view.rollout.status.abort && wanted == view.rollout.status.stable_rs;
+    let status = &view.rollout.status;
+    // Whatever somebody else wrote into the Service, it leads again to where a pass led it, pods or not.
+    let active = &status.blue_green.active_selector;
+    let is_gone = !view.sets.iter().any(|set| set.info.hash == active.as_str());
+    let is_restored = wanted == active.as_str() || wanted == status.stable_rs && before.is_empty() && is_gone;
+    let goes_back = is_restored || status.abort && wanted == status.stable_rs;
     if wanted == before || goes_back {
         return;
     }

@@ -14,6 +14,7 @@
 //! recorded answers. What people and passes tell each other through status is not read from its fields but decoded into
 //! [`crate::model::memory`]; a test names whoever touches those fields.
 
+mod approval;
 mod blue_green;
 mod canary;
 mod decide;
@@ -32,6 +33,7 @@ pub mod restart;
 pub mod runs;
 pub mod services;
 mod sets;
+pub mod start;
 mod status;
 pub mod step;
 pub mod target;

@@ -66,9 +66,7 @@ fn is_routed(rollout: &Rollout) -> bool {
 /// First the stable version grows, then the new one, as far as surge leaves room. Old versions go before either of these
 /// shrinks; then the one that is to lose pods does, as far as enough stay available.
 pub fn basic_canary(rollout: &Rollout, sets: &Sets<'_>) -> Sizes {
-    let replicas = i64::from(limits::replicas(rollout));
-    let surge = i64::from(limits::max_surge(rollout));
-    let bounds = Bounds { most: replicas + surge, least: replicas - i64::from(limits::max_unavailable(rollout)) };
+    let bounds = Bounds::of(rollout);
     let stable = sets.other_stable();
     let goal = goal(rollout, sets);
     let mut sizes = grow(sets, stable, goal, bounds);
@@ -120,6 +118,36 @@ fn is_there(rollout: &Rollout, sets: &Sets<'_>) -> bool {
         && sets.others.iter().all(|set| set.desired == 0)
 }
 
+/// The sizes that end a blockade, if a canary without a router is in one: pods of an older update serve and cannot be
+/// spared, and the stable version has pods that are not available, which take the room that new ones need (L6).
+///
+/// Its idle pods make room for as many new ones as the pods of older updates are kept for. One pod of it stays, because it
+/// is stable until another version is.
+pub fn blockade(rollout: &Rollout, sets: &Sets<'_>) -> Option<Sizes> {
+    let (new, stable) = (sets.new?, sets.other_stable()?);
+    let bounds = Bounds::of(rollout);
+    let others: i64 = sets.others.iter().map(|set| i64::from(set.desired)).sum();
+    if is_routed(rollout) || others == 0 || idle(stable) == 0 {
+        return None;
+    }
+    let serving: i64 = [new, stable].into_iter().chain(sets.others).map(|set| counted(set, false)).sum();
+    let (now, kept) = (i64::from(new.desired), i64::from(stable.desired));
+    // Pods that can go, or are on their way, end it by themselves.
+    if serving > bounds.least || idle(new) > 0 {
+        return Some(Sizes { new: new.desired, stable: stable.desired });
+    }
+    let wanted = goal(rollout, sets).new.max(bounds.least - counted(stable, false));
+    let excess = (others + wanted + kept - bounds.most).max(0);
+    let left = kept - excess.min(idle(stable)).min(kept - 1).max(0);
+    let room = (bounds.most - others - left - now).max(0);
+    Some(Split { new: wanted.clamp(now, now + room), stable: left }.into())
+}
+
+/// How many of its pods serve nobody.
+fn idle(set: &ReplicaSet) -> i64 {
+    i64::from(set.desired) - counted(set, false)
+}
+
 /// The sizes of the other versions of a canary without a router, in their order: what is left of them serves traffic, so
 /// they go as fast as enough pods stay available, the latest revision first.
 ///
@@ -145,6 +173,14 @@ pub fn basic_others(rollout: &Rollout, sets: &Sets<'_>) -> Vec<i32> {
 struct Bounds {
     most: i64,
     least: i64,
+}
+
+impl Bounds {
+    fn of(rollout: &Rollout) -> Bounds {
+        let replicas = i64::from(limits::replicas(rollout));
+        let surge = i64::from(limits::max_surge(rollout));
+        Bounds { most: replicas + surge, least: replicas - i64::from(limits::max_unavailable(rollout)) }
+    }
 }
 
 /// Sizes while they are computed: hostile specifications must not overflow.
@@ -327,6 +363,40 @@ mod tests {
 
     use super::*;
     use crate::api::{CanaryStep, CanaryStrategy, IntOrString};
+
+    #[test]
+    fn l6_idle_pods_of_a_bad_stable_version_make_room() {
+        let mut rollout = Rollout::default();
+        rollout.spec.replicas = Some(4);
+        let steps = vec![CanaryStep { set_weight: Some(20), ..CanaryStep::default() }];
+        rollout.spec.strategy.canary = Some(CanaryStrategy { steps, ..CanaryStrategy::default() });
+        (rollout.status.stable_rs, rollout.status.current_pod_hash) = ("bad".into(), "new".into());
+        rollout.status.current_step_index = Some(0);
+        let set = |name: &str, (desired, available): (i32, i32)| ReplicaSet {
+            name: name.into(),
+            hash: name.into(),
+            desired,
+            available,
+            ..ReplicaSet::default()
+        };
+        let sizes = |new, stable| Sizes { new, stable };
+        // 5 pods at most, 3 available at least. Bad, others, new: desired and available.
+        for (stable, other, new, expected) in [
+            ((3, 0), (2, 2), (0, 0), Some(sizes(2, 1))),
+            // It goes on from where the first move led.
+            ((1, 0), (1, 1), (2, 2), Some(sizes(3, 1))),
+            // Something is under way, or can go.
+            ((3, 0), (2, 2), (1, 0), Some(sizes(1, 3))),
+            ((1, 0), (2, 2), (2, 2), Some(sizes(2, 1))),
+            // The stable version is well, or there is no older update.
+            ((3, 3), (2, 2), (0, 0), None),
+            ((3, 0), (0, 0), (0, 0), None),
+        ] {
+            let (stable, others, new) = (set("bad", stable), [set("other", other)], set("new", new));
+            let sets = Sets { new: Some(&new), stable: Some(&stable), others: &others };
+            assert_eq!(blockade(&rollout, &sets), expected, "{stable:?} {others:?} {new:?}");
+        }
+    }
 
     #[test]
     fn the_split_comes_as_near_to_the_weight_as_pods_can() {

@@ -151,6 +151,12 @@ impl Pass<'_> {
         if service.hash == set.info.hash {
             return;
         }
+        // Where no pods are wanted none is waited for: the version before would keep its pods for the Service, and the
+        // Service its version for the pods. One that leads to no version may still have other pods to lead to.
+        let leads = service.managed && !service.hash.is_empty();
+        if leads && self.replicas() == 0 && set.info.desired == 0 {
+            return self.switch(name, &set.info.hash);
+        }
         if !service.managed && !set.info.is_available() {
             return self.because(format!("service {name} waits until all of {} is available", set.info.name));
         }
@@ -201,11 +207,18 @@ impl Pass<'_> {
             return;
         }
         let is_ready = replicas::is_blue_green_ready(&view.rollout, &new.info, self.active_info())
+            && new.is_observed()
             && new.info.is_saturated(limits::replicas(&view.rollout));
+        let (status, before) = (&view.rollout.status, self.recorded_active(active));
         if !is_ready {
-            return self.because(format!("the active service waits until all of {} is available", new.info.name));
+            self.because(format!("the active service waits until all of {} is available", new.info.name));
+            // A first version is waited for; any other is led back to at once.
+            let is_known = before == status.blue_green.active_selector || before != new.info.hash;
+            if is_known {
+                self.lead_to_known(&strategy.active_service, &before);
+            }
+            return;
         }
-        let status = &view.rollout.status;
         let may_switch =
             self.is_fast_tracked(active) || self.is_blue_green_pause_over() && self.is_pre_promotion_done();
         let hash = if view.memory.abort.is_on() {
@@ -213,9 +226,39 @@ impl Pass<'_> {
         } else if may_switch {
             new.info.hash.clone()
         } else {
-            active.hash.clone()
+            before
         };
-        self.switch(&strategy.active_service, &hash);
+        self.lead_to_known(&strategy.active_service, &hash);
+    }
+
+    /// Leads a Service to a version, if there is one to lead to.
+    fn lead_to_known(&mut self, name: &str, hash: &str) {
+        if !hash.is_empty() {
+            self.switch(name, hash);
+        }
+    }
+
+    /// The version that the active Service is to lead to until something is decided: the one that a pass last led it to, if
+    /// that is still there. What somebody else wrote into the Service approves nothing.
+    fn recorded_active(&self, active: &Service) -> Text {
+        let status = &self.view.rollout.status;
+        if let Some(active) = self.view.set_of(&status.blue_green.active_selector) {
+            return active.info.hash.clone();
+        }
+        if !active.hash.is_empty() {
+            return active.hash.clone();
+        }
+        let stable = self.view.stable_set().filter(|_| !self.is_first_switch());
+        stable.map(|stable| stable.info.hash.clone()).unwrap_or_default()
+    }
+
+    /// Whether the active Service never led to a version, and nothing that serves waits for approval to be replaced. By
+    /// history, not by what the Service says today: whoever creates it again approves nothing.
+    pub(super) fn is_first_switch(&self) -> bool {
+        let (status, strategy) = (&self.view.rollout.status, &self.view.rollout.spec.strategy);
+        let is_manual = strategy.blue_green.as_ref().is_some_and(|own| own.auto_promotion_enabled == Some(false));
+        let serves = self.view.other_stable().is_some_and(|stable| stable.info.available > 0);
+        status.stable_rs.is_empty() || status.blue_green.active_selector.is_empty() && !(is_manual && serves)
     }
 
     /// Whether there is nothing to pause for: a fast rollback, a full promotion, or a Service that leads there already.
@@ -223,8 +266,8 @@ impl Pass<'_> {
         let new = self.view.new_set().map(|new| &new.info.hash);
         self.is_fast_rollback()
             || self.view.memory.promotion.is_full()
-            || active.hash.is_empty()
-            || Some(&active.hash) == new
+            || self.is_first_switch() && active.hash.is_empty()
+            || Some(&self.recorded_active(active)) == new
     }
 
     /// Whether every movement of pods and Services stands still: a person said so, or an analysis did not know.

@@ -3,11 +3,11 @@
 //! Growing comes before shrinking, and each pass scales in one direction at most: what is decided next is decided on what
 //! the scaling came to. Never scales a ReplicaSet that is not the Rollout's.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    pass::Pass,
-    replicas::{self, Sets},
+    pass::{Pass, end},
+    replicas::{self, Sets, Sizes},
     runs::Slot,
     view::{self, Set},
 };
@@ -15,7 +15,7 @@ use crate::{
     analysis::Phase,
     api::{
         PodTemplateMetadata,
-        constants::{annotation, message, reason},
+        constants::{annotation, condition, message, reason},
     },
     kubernetes::{
         clock::rfc3339,
@@ -23,7 +23,7 @@ use crate::{
         value::{Text, Value},
     },
     model::{
-        ephemeral,
+        conditions, ephemeral,
         limits::{self, AbortDelay},
         memory::PauseReason,
         refers,
@@ -32,6 +32,9 @@ use crate::{
     },
     value,
 };
+
+/// How long nothing moves before idle pods of a stable version are no longer waited for.
+const STALL: SignedDuration = SignedDuration::from_secs(10);
 
 /// Whether something was scaled, so that the rest waits for what it comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,12 +122,18 @@ impl Pass<'_> {
         }
         self.remove_deadlines();
         let view = self.view;
-        let others: Vec<ReplicaSet> = view.others().map(|set| set.info.clone()).collect();
-        let sets = Sets {
-            new: view.new_set().map(|set| &set.info),
-            stable: view.stable_set().map(|set| &set.info),
-            others: &others,
-        };
+        let is_routed =
+            view.rollout.spec.strategy.canary.as_ref().is_some_and(|canary| canary.traffic_routing.is_some());
+        let count = |set: &Set| if is_routed { set.info.clone() } else { counted(set) };
+        let (new, stable) = (view.new_set().map(count), view.stable_set().map(count));
+        let others: Vec<ReplicaSet> = view.others().map(count).collect();
+        let sets = Sets { new: new.as_ref(), stable: stable.as_ref(), others: &others };
+        let blockade = self.with_sets(|sets| replicas::blockade(&view.rollout, sets));
+        match blockade.filter(|_| !self.is_aborted()) {
+            Some(blockade) if self.is_stalled() => return self.end_blockade(blockade, &sets),
+            Some(_) => {}
+            None => self.give_way_no_more(),
+        }
         // Pods of the stable version follow the traffic that is in effect, not the one that is being set.
         let stable_size = replicas::next(&view.rollout, &sets, view.rollout.status.canary.weights.as_ref()).stable;
         if let Some(stable) = view.other_stable()
@@ -137,6 +146,43 @@ impl Pass<'_> {
             return Scaled::Yes;
         }
         self.old_canary_sets(&sets)
+    }
+
+    /// Whether a blockade has lasted so long that the stable version is not waited for any more.
+    fn is_stalled(&mut self) -> bool {
+        let view = self.view;
+        if view.other_stable().is_some_and(|stable| !stable.info.note(annotation::GIVES_WAY).is_empty()) {
+            return true;
+        }
+        let progressing = conditions::find(&view.rollout.status.conditions, condition::PROGRESSING);
+        let since = progressing.map_or(view.now, |progressing| progressing.last_update_time.into());
+        let patience = STALL.saturating_add(SignedDuration::from_secs(view.rollout.spec.min_ready_seconds.into()));
+        self.wake_at(end(since, patience));
+        end(since, patience) <= view.now && view.sets.iter().all(Set::is_observed)
+    }
+
+    /// Idle pods of the stable version give way to new ones. That is noted on it: what moves now is progress, and it would
+    /// grow again at the cost of the pods that take its place.
+    fn end_blockade(&mut self, blockade: Sizes, sets: &Sets<'_>) -> Scaled {
+        let view = self.view;
+        self.because("idle pods of the stable version give way to new ones");
+        let mut scaled = Scaled::No;
+        if let Some(stable) = view.other_stable() {
+            self.wanted(stable).set_at(&["metadata", "annotations", annotation::GIVES_WAY], "true");
+            scaled = self.scale(stable, blockade.stable);
+        }
+        // Both at once: what one gives up is the other's.
+        if view.new_set().is_some_and(|new| self.scale(new, blockade.new) == Scaled::Yes) {
+            scaled = Scaled::Yes;
+        }
+        if scaled == Scaled::Yes { scaled } else { self.old_canary_sets(sets) }
+    }
+
+    /// The blockade is over.
+    fn give_way_no_more(&mut self) {
+        for set in self.view.sets.iter().filter(|set| !set.info.note(annotation::GIVES_WAY).is_empty()) {
+            self.wanted(set).remove_at(&["metadata", "annotations", annotation::GIVES_WAY]);
+        }
     }
 
     /// The ReplicaSets of blue-green: stable, new, the others, and the history.
@@ -208,7 +254,8 @@ impl Pass<'_> {
         let sets = Sets { new: new.as_ref(), stable: stable.as_ref(), others: &others };
         let mut scaled = Scaled::No;
         for (set, size) in view.others().zip(replicas::basic_others(&view.rollout, &sets)) {
-            if set.info.desired > 0 && self.scale(set, size) == Scaled::Yes {
+            // What one has lost is not known before its controller has seen its size.
+            if set.info.desired > 0 && set.is_observed() && self.scale(set, size) == Scaled::Yes {
                 scaled = Scaled::Yes;
             }
         }
@@ -454,11 +501,13 @@ impl Pass<'_> {
         let name =
             |object: &Value| object.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
         for orphan in &view.orphans {
-            let mut adopted = orphan.clone();
-            let owners =
-                orphan.list_at(&["metadata", "ownerReferences"]).iter().cloned().chain([refers::owner(&view.rollout)]);
-            adopted.set_at(&["metadata", "ownerReferences"], Value::list(owners));
-            self.target.sets.insert(name(orphan), adopted);
+            refers::adopt(self.target.sets.entry(name(orphan)).or_insert_with(|| orphan.clone()), &view.rollout);
+        }
+        for id in &view.route_orphans {
+            if let Some(mut object) = self.target.routes.get(id).cloned() {
+                refers::adopt(&mut object, &view.rollout);
+                self.target.routes.put(id.clone(), object);
+            }
         }
         for stranger in &view.strangers {
             let mut released = stranger.clone();
@@ -531,6 +580,13 @@ enum Role {
     None,
 }
 
+/// A ReplicaSet with the pods that can be counted on. Until its controller has seen its newest size, the pods it reports
+/// as available may be on their way out: one that shrank and grows again reports those it is about to lose (S20).
+fn counted(set: &Set) -> ReplicaSet {
+    let available = if set.is_observed() { set.info.available } else { 0 };
+    ReplicaSet { available, ..set.info.clone() }
+}
+
 fn revision_text(set: &Set) -> &str {
     set.info.note(annotation::REVISION)
 }
@@ -538,4 +594,55 @@ fn revision_text(set: &Set) -> &str {
 fn annotations(set: &Set) -> revision::Annotations {
     let entries = set.info.annotations.iter();
     entries.map(|(key, text)| (key.to_string(), text.as_str().unwrap_or_default().to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::hash,
+        rollout::{Seen, View, decide},
+    };
+
+    /// A canary of three pods, none of which may be missing, right after its abort: two pods of each version are reported as
+    /// available. The stable ReplicaSet is at generation 3. Answers also the name of the canary's ReplicaSet.
+    fn aborted(observed: i64) -> (View, String) {
+        let template = |image: &str| value!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": image}]}});
+        let (old, new) = (hash::pod_template(&template("app:1"), None), hash::pod_template(&template("app:2"), None));
+        let set = |hash: &str, image: &str, revision: &str, observed: i64| {
+            let mut template = template(image);
+            template.set_at(&["metadata", "labels", "rollouts-pod-template-hash"], hash);
+            value!({"metadata": {"name": format!("web-{hash}"), "namespace": "shop", "uid": hash, "generation": 3,
+                    "labels": {"app": "web", "rollouts-pod-template-hash": hash},
+                    "annotations": {annotation::REVISION: revision, annotation::DESIRED_REPLICAS: "3"},
+                    "ownerReferences": [{"uid": "ro", "controller": true}]},
+                "spec": {"replicas": 2, "template": template},
+                "status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "observedGeneration": observed}})
+        };
+        let conditions = value!([{"type": "Progressing", "status": "False", "reason": "RolloutAborted"}]);
+        let mut rollout = value!({"metadata": {"name": "web", "namespace": "shop", "uid": "ro", "generation": 2},
+            "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template("app:2"),
+                "strategy": {"canary": {"maxUnavailable": 0, "maxSurge": 1, "steps": [{"setWeight": 67}, {"pause": {}}]}}},
+            "status": {"currentPodHash": new.as_str(), "stableRS": old.as_str(), "currentStepIndex": 0,
+                "selector": "app=web", "abort": true, "abortedAt": "2026-01-01T00:00:30Z", "conditions": conditions}});
+        let seen = |rollout: &Value| Seen {
+            now: "2026-01-01T00:01:00Z".parse().unwrap(),
+            rollout: rollout.clone(),
+            sets: vec![set(&old, "app:1", "1", observed), set(&new, "app:2", "2", 3)],
+            ..Seen::default()
+        };
+        let steps = View::of(&seen(&rollout)).step_hash.to_string();
+        rollout.set_at(&["status", "currentStepHash"], steps);
+        (View::of(&seen(&rollout)), format!("web-{new}"))
+    }
+
+    #[test]
+    fn s20_pods_are_counted_on_once_their_controller_has_seen_the_newest_size() {
+        for (observed, expected) in [(3, 1), (2, 2)] {
+            let (view, canary) = aborted(observed);
+            let verdict = decide(&view);
+            let size = verdict.target.unwrap().sets[canary.as_str()].int_at(&["spec", "replicas"]);
+            assert_eq!(size, Some(expected), "observed {observed}: {:?}", verdict.reasons);
+        }
+    }
 }

@@ -83,7 +83,7 @@ impl Target {
         let sets = view.sets.iter().map(|set| (set.info.name.clone(), set.object.clone()));
         Target {
             rollout: view.object.clone(),
-            sets: sets.chain(view.orphans.iter().chain(&view.strangers).map(named)).collect(),
+            sets: sets.chain(view.strangers.iter().map(named)).collect(),
             services: view.services.iter().map(|(name, service)| (name.clone(), service.object.clone())).collect(),
             pods: view.pods.iter().map(named).collect(),
             workload: view.workload.as_ref().map(|workload| workload.object.clone()),

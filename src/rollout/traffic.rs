@@ -205,7 +205,10 @@ impl<'v> Pass<'v> {
             // Or the destination would lead to another version with the weight of the one before.
             self.send(leaf, weights)?;
         }
-        let stable = view.stable_set().map(|stable| stable.info.hash.clone()).unwrap_or_default();
+        let stable = match view.stable_set() {
+            Some(stable) => stable.info.hash.clone(),
+            None => view.rollout.status.stable_rs.as_str().into(),
+        };
         let sets: Vec<ReplicaSet> = view.sets.iter().map(|set| set.info.clone()).collect();
         let waits = step::subsets_wait_for(&view.rollout, &sets, &aim.canary, &stable);
         if let Some(set) = waits.filter(|_| leaf == Leaf::Istio) {
@@ -234,7 +237,8 @@ impl<'v> Pass<'v> {
     /// Whether the stable version has the pods for this share.
     fn stable_carries(&self, weight: i32) -> bool {
         let Some((canary, _)) = routing(self.view) else { return false };
-        let Some(stable) = self.view.stable_set() else { return false };
+        // What is lost carries nothing, whatever goes there: more for the new version can only be better.
+        let Some(stable) = self.view.stable_set() else { return self.view.has_lost_stable() };
         let needed = share(weight, self.replicas(), self.max_weight());
         stable.info.available >= needed
             || replicas::is_ready(canary.replica_progress_threshold.as_ref(), Some(&stable.info), needed)
@@ -304,7 +308,7 @@ impl<'v> Pass<'v> {
         limits::max_weight(&self.view.rollout)
     }
 
-    fn with_sets<T>(&self, ask: impl FnOnce(&Sets<'_>) -> T) -> T {
+    pub(super) fn with_sets<T>(&self, ask: impl FnOnce(&Sets<'_>) -> T) -> T {
         let view = self.view;
         let others: Vec<ReplicaSet> = view.others().map(|set| set.info.clone()).collect();
         let info = |set: Option<&'v Set>| set.map(|set| &set.info);
@@ -340,7 +344,7 @@ impl<'v> Pass<'v> {
     pub(super) fn held_by_traffic(&self, size: i32) -> i32 {
         let view = self.view;
         let (Some(new), Some((canary, _))) = (view.new_set(), routing(view)) else { return size };
-        if view.new == view.stable {
+        if view.new == view.stable || view.has_lost_stable() {
             // Also while status is still about another one.
             return self.replicas();
         }

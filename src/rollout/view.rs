@@ -34,7 +34,7 @@ use crate::{
         strategy::AntiAffinity,
         template::{self, Wanted},
     },
-    route::{Kind, Routed, Routes, Verification},
+    route::{self, Id, Kind, Routed, Routes, Verification},
 };
 
 /// What was read for one decision.
@@ -145,14 +145,16 @@ pub struct View {
     pub selector: Text,
     /// The workload that its pod template comes from.
     pub workload: Option<Resolved>,
-    /// Its ReplicaSets, oldest first.
+    /// Its ReplicaSets, oldest first; those that it adopts are among them, as they are to whoever looks next.
     pub sets: Vec<Set>,
     /// Which of them is the version that the specification asks for.
     pub new: Option<usize>,
     /// Which of them was promoted last.
     pub stable: Option<usize>,
-    /// ReplicaSets that nobody controls and that it should.
+    /// Those of its ReplicaSets that nobody controls and that it adopts.
     pub orphans: Vec<Value>,
+    /// Objects that its routers made, that nobody controls and that it adopts.
+    pub route_orphans: Vec<Id>,
     /// ReplicaSets that it controls but that its selector does not match.
     pub strangers: Vec<Value>,
     /// Somebody else's object that has the name of the next ReplicaSet.
@@ -242,7 +244,7 @@ impl View {
     /// Makes sense of what was seen.
     pub fn of(seen: &Seen) -> View {
         let mut rollout: Rollout = api::read(&seen.rollout).object;
-        codec::overrule(&mut rollout.status);
+        codec::overrule(&rollout.spec, &mut rollout.status);
         let workload = workload::resolve(&mut rollout, seen.workload.as_ref());
         let from = if matches!(workload, Ok(Some(_))) { PodsFrom::Workload } else { PodsFrom::Manifest };
         let services: BTreeMap<Text, Service> = seen.services.iter().map(service).collect();
@@ -279,6 +281,7 @@ impl View {
             new,
             stable,
             orphans: claim.orphans,
+            route_orphans: route::orphans(&rollout, &routes),
             strangers: claim.strangers,
             name_is_taken: claim.name_is_taken && new.is_none(),
             services,
@@ -324,6 +327,12 @@ impl View {
             && status.stable_rs == hash
             && status.observed_generation == self.rollout.metadata.generation.to_string()
             && status.workload_observed_generation == workload
+    }
+
+    /// Whether a version was promoted whose ReplicaSet is gone: somebody deleted it. What is wanted now is no first
+    /// version, and what it has to wait for, it waits for.
+    pub fn has_lost_stable(&self) -> bool {
+        self.stable.is_none() && !self.rollout.status.stable_rs.is_empty()
     }
 
     /// The stable ReplicaSet, if it is not the new one.
@@ -377,7 +386,10 @@ impl Claim {
                 (true, _, fits) if fits || selector.is_none() => claim.owned.push(set.clone()),
                 (true, _, _) if !deleting => claim.strangers.push(set.clone()),
                 (true, _, _) => {}
-                (false, None, true) if !deleting => claim.orphans.push(set.clone()),
+                (false, None, true) if !deleting => {
+                    claim.orphans.push(set.clone());
+                    claim.owned.push(set.clone());
+                }
                 (false, _, _) => claim.name_is_taken |= set.str_at(&["metadata", "name"]) == Some(&name),
             }
         }

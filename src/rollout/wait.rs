@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    pass,
+    intent, pass,
     step::{self, Position},
 };
 use crate::{
@@ -35,7 +35,10 @@ pub enum Wait {
     /// Pods that do not come: the progress deadline has passed.
     Overdue,
     /// A person who had paused it.
-    Resume,
+    Resume {
+        /// What follows then.
+        then: Resumed,
+    },
     /// The end of a pause step: by itself, or by a person if no time is given.
     Pause {
         /// The step, from 1.
@@ -93,6 +96,15 @@ pub enum Wait {
     },
 }
 
+/// What follows when a pause by hand ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resumed {
+    /// It goes on.
+    GoesOn,
+    /// It begins the pause anew in which it was.
+    WaitsAgain,
+}
+
 impl Wait {
     /// What this Rollout waits for; `None` if it is where it should be, or on its way.
     pub fn of(rollout: &Rollout, sets: &[ReplicaSet]) -> Option<Wait> {
@@ -104,7 +116,10 @@ impl Wait {
             Health::Invalid { .. } => Some(Wait::Specification),
             Health::Failed { reason, .. } if reason == reason::ROLLOUT_ABORTED => Some(Wait::Retry),
             Health::Failed { .. } => Some(Wait::Overdue),
-            Health::PausedByHand => Some(Wait::Resume),
+            Health::PausedByHand => {
+                let then = if intent::is_held_twice(rollout) { Resumed::WaitsAgain } else { Resumed::GoesOn };
+                Some(Wait::Resume { then })
+            }
             Health::Waiting { .. } => paused(rollout),
             Health::Restarting => Some(Wait::Restart { from: (*spec.restart_at.as_ref()?).into() }),
             Health::AwaitingAnalysis => Some(Wait::Analysis),
@@ -130,7 +145,10 @@ impl Wait {
                 )
             }
             Wait::Overdue => "for pods that should have been there long ago".to_owned(),
-            Wait::Resume => format!("for {promote}: paused by hand"),
+            Wait::Resume { then: Resumed::GoesOn } => format!("for {promote}: paused by hand"),
+            Wait::Resume { then: Resumed::WaitsAgain } => {
+                format!("for {promote}: paused by hand; it then begins its own pause anew")
+            }
             Wait::Pause { step, steps, until: Some(until), .. } => {
                 format!("at step {step}/{steps} for {}; {promote} goes on at once", left(*until, now))
             }
@@ -279,6 +297,9 @@ mod tests {
             &[],
             "at step 2/2 for `tidegate promote web`, 30s so far",
         );
+        let mut twice = canary(value!({"pause": {}}), pause("CanaryPauseStep"));
+        twice.set_at(&["spec", "paused"], true);
+        check(twice, &[], "for `tidegate promote web`: paused by hand; it then begins its own pause anew");
         check(
             canary(value!({"analysis": {}}), pause("InconclusiveAnalysisRun")),
             &[],

@@ -244,7 +244,8 @@ impl Routes {
         &self.order
     }
 
-    fn put(&mut self, id: Id, object: Value) {
+    /// An object as it should be.
+    pub fn put(&mut self, id: Id, object: Value) {
         if !self.order.contains(&id) {
             self.order.push(id.clone());
         }
@@ -300,6 +301,14 @@ pub fn named(rollout: &Rollout) -> Vec<Id> {
         named.push(traefik::Writer { rollout, canary, traefik }.id());
     }
     named
+}
+
+/// The objects that this Rollout's routers made before it was orphaned, and that nobody controls since.
+pub fn orphans(rollout: &Rollout, routes: &Routes) -> Vec<Id> {
+    let Some((canary, routing)) = routing(rollout) else { return Vec::new() };
+    let nginx = routing.nginx.as_ref().map(|nginx| nginx::Writer { rollout, canary, routing, nginx }.orphans(routes));
+    let smi = routing.smi.as_ref().and_then(|smi| smi::Writer { rollout, canary, smi }.orphan(routes));
+    nginx.into_iter().flatten().chain(smi).collect()
 }
 
 /// What is wrong with the objects that must exist: the first that is missing, in the words of Argo Rollouts.

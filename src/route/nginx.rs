@@ -56,6 +56,16 @@ impl Writer<'_> {
         Id::beside(self.rollout, Kind::Ingress, &name)
     }
 
+    /// The canary's Ingresses that nobody controls: they were orphaned with the Rollout, which was then created again.
+    /// Nobody else makes an Ingress of this name for a canary.
+    pub fn orphans(&self, routes: &Routes) -> Vec<Id> {
+        let is_orphan = |ingress: &Value| {
+            object::controller(ingress).is_none() && self.annotation(ingress, "canary") == Some("true")
+        };
+        let canaries = self.stable_ingresses().iter().map(|stable| self.canary_of(stable));
+        canaries.filter(|id| routes.get(id).is_some_and(is_orphan)).collect()
+    }
+
     fn prefix(&self) -> &str {
         if self.nginx.annotation_prefix.is_empty() { PREFIX } else { &self.nginx.annotation_prefix }
     }

@@ -68,9 +68,7 @@ impl Writer<'_> {
         backends.extend(additional.iter().map(|other| backend(&other.service_name, other.weight.into())));
         let rest = TOTAL - i64::from(canary) - additional.iter().map(|other| i64::from(other.weight)).sum::<i64>();
         backends.push(backend(&self.canary.stable_service, rest));
-        let root = Some(self.smi.root_service.as_str()).filter(|root| !root.is_empty());
-        let root = root.unwrap_or(&self.canary.stable_service);
-        let id = self.id();
+        let (root, id) = (self.root(), self.id());
         let Some(before) = routes.get(&id) else {
             let message = format!("TrafficSplit `{}` created", id.name);
             told.push(Told { warning: false, reason: reason::TRAFFIC_SPLIT_CREATED, message });
@@ -97,6 +95,27 @@ impl Writer<'_> {
             routes.put(id, after);
         }
         Ok(())
+    }
+
+    /// The Service that is split.
+    fn root(&self) -> &str {
+        let root = Some(self.smi.root_service.as_str()).filter(|root| !root.is_empty());
+        root.unwrap_or(&self.canary.stable_service)
+    }
+
+    /// The TrafficSplit, if nobody controls it and this Rollout made it before it was orphaned: it splits the same Service,
+    /// from the canary's to the stable one's.
+    pub fn orphan(&self, routes: &Routes) -> Option<Id> {
+        let id = self.id();
+        let split = routes.get(&id).filter(|split| object::controller(split).is_none())?;
+        let backends = split.list_at(&["spec", "backends"]);
+        let leads_to = |backend: Option<&Value>, service: &str| {
+            backend.is_some_and(|backend| backend.str_at(&["service"]) == Some(service))
+        };
+        let is_ours = split.str_at(&["spec", "service"]) == Some(self.root())
+            && leads_to(backends.first(), &self.canary.canary_service)
+            && leads_to(backends.last(), &self.canary.stable_service);
+        is_ours.then_some(id)
     }
 }
 

@@ -3,6 +3,11 @@
 //! | act | what happens |
 //! |---|---|
 //! | `apply`, `patch`, `delete`, `scale` | as with `kubectl` |
+//! | `orphan` (`patch`) | the Rollout is deleted, its objects are orphaned, and it is created again with the same labels and specification |
+//! | `recreate` (`policy`) | the Rollout is deleted by this policy and created again as soon as it is gone |
+//! | `reset` (`object`, `after`) | an object is deleted and created again as its manifest has it |
+//! | `delete-runs` | every AnalysisRun is deleted |
+//! | `reset-service`, `unhash-service`, `edit-service` (`revision`) | a Service is deleted and created again as its manifest has it; its hash is taken out, or set to that of a revision |
 //! | `set-image`, `promote` (`full`, `skip: step` or `all`), `pause`, `resume`, `abort`, `retry`, `undo` (`to`), `restart` (`in`), `terminate` | as with the plugin |
 //! | `delete-pod`, `unready-pod` | `count` pods of a `revision` go, or lose their readiness (or, with `ready: true`, regain it) |
 //! | `web: {path: answer}` | what the web answers to metrics from now on; of a list one after the other |
@@ -24,9 +29,11 @@ use super::{
     story::{self, Player, several},
 };
 use crate::{
+    api::constants::label::POD_TEMPLATE_HASH as HASH,
     embedded::store::request::{PatchType, Verb},
     kubernetes::{
         clock::rfc3339,
+        patch,
         value::{Map, Value},
     },
     value,
@@ -47,6 +54,30 @@ pub(super) fn perform(player: &mut Player, what: &str, arguments: &Value) -> Str
             let options = arguments.str_at(&["propagation"]).map(|policy| value!({"propagationPolicy": policy}));
             player.ask(Verb::Delete, kind, &name, "", options)
         }
+        "orphan" => player.recreate("Orphan", arguments.get("patch")),
+        "recreate" => player.recreate(arguments.str_at(&["policy"]).unwrap_or("Background"), arguments.get("patch")),
+        "reset" => player.reset(arguments.get("object").unwrap_or(&Value::Null), arguments.get("after")),
+        "reset-service" => {
+            let name = arguments.as_str().or(arguments.str_at(&["name"])).unwrap_or_default();
+            player.reset(&value!({"service": name}), arguments.get("after"))
+        }
+        "delete-runs" => {
+            let runs = player.all("AnalysisRun");
+            let names = runs.iter().filter_map(|run| run.str_at(&["metadata", "name"]));
+            names.for_each(|run| drop(player.ask(Verb::Delete, "AnalysisRun", run, "", None)));
+            format!("ok {}", runs.len())
+        }
+        "unhash-service" => {
+            let patch = value!({"spec": {"selector": {HASH: null}}});
+            player.ask(
+                Verb::Patch(PatchType::Merge),
+                "Service",
+                arguments.as_str().unwrap_or_default(),
+                "",
+                Some(patch),
+            )
+        }
+        "edit-service" => player.edit_service(arguments),
         "set-image" => player.set_image(arguments),
         "promote" | "resume" => player.promote(arguments),
         "pause" => player.patch(value!({"spec": {"paused": true}}), ""),
@@ -156,6 +187,48 @@ impl Player {
         }
         let name = object.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
         self.ask(Verb::Update, kind, &name, "", Some(object))
+    }
+
+    /// Deletes the story's own Rollout and creates it again once it is gone.
+    fn recreate(&mut self, policy: &str, patch: Option<&Value>) -> String {
+        let (before, name) = (self.rollout(), self.main.clone());
+        if before.is_null() {
+            return "cannot".into();
+        }
+        let mut again = Value::object();
+        for key in ["apiVersion", "kind", "spec"] {
+            again.set_at(&[key], before.get(key).cloned().unwrap_or_default());
+        }
+        again.set_at(&["metadata", "name"], name.as_str());
+        if let Some(labels) = before.at(&["metadata", "labels"]) {
+            again.set_at(&["metadata", "labels"], labels.clone());
+        }
+        if let Some(patch) = patch {
+            again = patch::merge(&again, patch);
+        }
+        let deleted = self.ask(Verb::Delete, "Rollout", &name, "", Some(value!({"propagationPolicy": policy})));
+        if deleted != "ok" || !self.until(90_000, |player| player.rollout().is_null()) {
+            return deleted;
+        }
+        self.ask(Verb::Create, "Rollout", "", "", Some(again))
+    }
+
+    fn reset(&mut self, short: &Value, after: Option<&Value>) -> String {
+        let object = objects::expand(short);
+        let (kind, name) = (object.str_at(&["kind"]), object.str_at(&["metadata", "name"]));
+        let deleted = self.ask(Verb::Delete, kind.unwrap_or_default(), name.unwrap_or_default(), "", None);
+        self.pass_time(after.map(millis).unwrap_or_default());
+        let created = self.apply(&object);
+        if deleted == "ok" { created } else { deleted }
+    }
+
+    fn edit_service(&mut self, arguments: &Value) -> String {
+        let name = arguments.str_at(&["name"]).unwrap_or_default().to_owned();
+        let set = arguments.get("revision").and_then(|revision| self.revision(revision));
+        let hash = set.as_ref().and_then(|set| set.str_at(&["metadata", "labels", HASH]));
+        let Some(hash) = hash else { return "cannot".into() };
+        let patch = value!({"spec": {"selector": {HASH: hash}}});
+        self.ask(Verb::Patch(PatchType::Merge), "Service", &name, "", Some(patch))
     }
 
     fn promote(&mut self, arguments: &Value) -> String {

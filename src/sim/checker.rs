@@ -204,12 +204,12 @@ impl Checker {
             return;
         }
         let is_own = self.own.contains(&change.version);
+        // People may write anything into status, or remove it.
         if is_own {
             self.watch_gate(store, change, &old.value);
             self.watch_identity(store, change);
-        }
-        for broken in rules::status(&old.value, new) {
-            self.broken.push(format!("{broken} ({name})"));
+            let broken = rules::status(&old.value, new);
+            self.broken.extend(broken.into_iter().map(|broken| format!("{broken} ({name})")));
         }
         if rules::is_news(&old.value, new, is_own) {
             self.forget_values(&uid);
@@ -218,6 +218,10 @@ impl Checker {
         let attempt = self.attempts.entry(uid.clone()).or_default();
         if rules::begins_attempt(&old.value, new) {
             *attempt += 1;
+        }
+        // A pause that a person covered by one by hand may begin anew when that ends.
+        if rules::ends_pause_by_hand(&old.value, new) {
+            self.pauses.retain(|(rollout, during, _)| *rollout != uid || during != attempt);
         }
         if let Some(step) = rules::begun_pause(&old.value, new)
             && !self.pauses.insert((uid, *attempt, step))
@@ -232,7 +236,8 @@ impl Checker {
         let Some(owner) = object::controller(set) else { return };
         self.deadlines.remove(&uid);
         if change.deleted {
-            return;
+            // Another one of its name begins anew.
+            return self.forget_values(&owner);
         }
         let is_own = self.own.contains(&change.version);
         let before = change.old.as_ref().filter(|old| !is_own && rules::differ_in_template(&old.value, set));
@@ -287,7 +292,12 @@ impl Checker {
         let hash = |service: &Value| {
             service.str_at(&["spec", "selector", label::POD_TEMPLATE_HASH]).unwrap_or_default().to_owned()
         };
-        let Some(old) = change.old.as_ref().filter(|_| self.own.contains(&change.version)) else { return };
+        if !self.own.contains(&change.version) || change.deleted {
+            // Somebody else wrote it: what it was before says nothing about what may follow.
+            let name = change.object.name();
+            return self.values.retain(|(_, of), _| *of != name);
+        }
+        let Some(old) = change.old.as_ref() else { return };
         let (before, after) = (hash(&old.value), hash(&change.object.value));
         if before != after {
             let owner = change.object.annotation(annotation::MANAGED_BY).unwrap_or_default().into();

@@ -123,6 +123,13 @@ impl Streams {
         stream.under_way.push_back((later(faults.lag()).max(last), news));
     }
 
+    /// The watch begins anew: what was under way is lost, and everything is listed.
+    pub fn begin_anew(&mut self, resource: &Resource, now: Timestamp) {
+        let stream = self.0.entry(resource.clone()).or_default();
+        stream.under_way.clear();
+        stream.list_at = Some(now);
+    }
+
     /// What is delivered now, if anything is.
     pub fn next(&mut self, now: Timestamp) -> Option<(Resource, Delivery)> {
         for (resource, stream) in &mut self.0 {

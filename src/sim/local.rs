@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     checker::Checker,
     faults::{Delivery, Fault, Faults, Streams},
-    measure::Web,
+    measure::{Outlook, Web},
 };
 use crate::{
     api::{self, Rollout, constants},
@@ -29,7 +29,7 @@ use crate::{
         cache::News,
         compare,
         key::{Key, Machine, ObjectKey, Place, Resource},
-        observe::{self, resource},
+        observe::{LiveAnswer, LiveCheck, resource},
         queue,
         state::{State, subject},
         write::{self, Write, Written},
@@ -42,8 +42,7 @@ use crate::{
     },
     model::template,
     rollout::{
-        Action, Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, refused, rest::is_at_rest,
-        services,
+        Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, refused, rest::is_at_rest, services,
     },
     route,
 };
@@ -79,6 +78,8 @@ pub struct Local {
     pub events: Vec<(Place, Event)>,
     /// What the web answers to those who measure.
     pub web: Web,
+    /// How measurements end, if nobody is asked.
+    pub outlook: Option<Outlook>,
     /// What was announced about AnalysisRuns, oldest first.
     pub told: Vec<(Place, Event)>,
     /// What was announced about Experiments, oldest first.
@@ -124,6 +125,7 @@ impl Local {
             latency: SignedDuration::ZERO,
             events: Vec::new(),
             web: Web::default(),
+            outlook: None,
             told: Vec::new(),
             compared: Vec::new(),
             refused: Vec::new(),
@@ -235,7 +237,8 @@ impl Local {
             Engine::Running | Engine::Dead => None,
         };
         let engine = self.state.queue.wake(self.store.now());
-        [self.world.next_wake(), engine, self.streams.wake(), back].into_iter().flatten().min()
+        let fence = self.state.fence.wake();
+        [self.world.next_wake(), engine, fence, self.streams.wake(), back].into_iter().flatten().min()
     }
 
     /// Lets time pass: everything that is due on the way happens at its time.
@@ -272,6 +275,11 @@ impl Local {
         }
     }
 
+    /// Takes in what the watches deliver, and decides nothing yet.
+    pub fn take_in(&mut self) {
+        self.listen();
+    }
+
     /// Takes in what the watches deliver.
     fn listen(&mut self) {
         let now = self.store.now();
@@ -282,6 +290,9 @@ impl Local {
             self.streams.push(&resource, news, now, &mut self.faults);
         }
         self.cursor = self.store.version();
+        for resource in self.state.fence.overdue(now) {
+            self.streams.begin_anew(&resource, now);
+        }
         while let Some((resource, delivery)) = self.streams.next(now) {
             match delivery {
                 Delivery::News(news) => self.hear(&resource, news),
@@ -330,7 +341,10 @@ impl Local {
             Err(Stop::Impossible(_)) => queue::Outcome::Failed(None),
             Err(Stop::Died) => return,
         };
-        self.checker.acknowledged(&written);
+        // What an analysis recorded of its run is news to the Rollout, as the write of any other controller is.
+        if key.machine == Machine::Rollout {
+            self.checker.acknowledged(&written);
+        }
         self.state.finish(key, written, outcome, now, |resource| watched().contains(resource));
     }
 
@@ -358,25 +372,30 @@ impl Local {
         self.state.see(place, &self.state.rollout(place)?, self.store.now())
     }
 
-    /// Makes sense of what was seen, with the answers of the server about ReplicaSets that only their template makes the new one.
-    fn view(&self, mut seen: Seen) -> Result<View, Stop> {
+    /// Makes sense of what was seen, with the answers of the server to what must be known for certain; `None` if the watches
+    /// are behind.
+    fn view(&self, mut seen: Seen) -> Option<View> {
         let mut view = View::of(&seen);
-        while let Some(ObjectKey { resource, place }) = observe::doubtful(&view) {
+        let mut made = Vec::new();
+        while let Some(check) = LiveCheck::next(&view, &made) {
+            let ObjectKey { resource, place } = check.object();
             let live = self.store.get(&resource.group, &resource.plural, &place.namespace, &place.name);
-            if !template::is_altered(&live.ok_or(Stop::Failed(None))?.managers) {
-                break;
+            let live = live.map(|live| (&live.value, template::is_altered(&live.managers)));
+            match check.absorb(&mut seen, live) {
+                LiveAnswer::Confirmed => {}
+                LiveAnswer::Changed => view = View::of(&seen),
+                LiveAnswer::Stale => return None,
             }
-            seen.altered.push(place.name);
-            view = View::of(&seen);
+            made.push(check);
         }
-        Ok(view)
+        Some(view)
     }
 
     fn decide(&mut self, key: &Key, written: &mut Vec<Written>) -> Result<Option<Timestamp>, Stop> {
         let place = &key.place;
         let Some(seen) = self.see(place) else { return Ok(None) };
         self.checker.sees(&seen);
-        let view = self.view(seen)?;
+        let Some(view) = self.view(seen) else { return Ok(None) };
         if self.known.insert(view.rollout.metadata.uid.as_str().into()) {
             let message = constants::message::added_to_informer(&place.namespace, &place.name);
             let event = Event { warning: false, reason: constants::reason::ADDED_TO_INFORMER, message };
@@ -397,8 +416,8 @@ impl Local {
         for action in &actions {
             match self.send(&Write::of(&view, action)) {
                 Ok(done) => written.extend(done),
-                Err(Stop::Impossible(why)) if matches!(action, Action::CreateSet { .. }) => {
-                    let verdict = refused(&view, action, &why);
+                Err(Stop::Impossible(why)) => {
+                    let Some(verdict) = refused(&view, action, &why) else { return Err(Stop::Impossible(why)) };
                     if let Some(write) = Write::status(&view, &verdict, None) {
                         written.extend(self.send(&write)?);
                     }

@@ -52,6 +52,34 @@ impl Web {
     }
 }
 
+/// How measurements end in a forecast, in which nobody is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outlook {
+    /// All succeed.
+    Succeeds,
+    /// Those of this AnalysisRun fail.
+    Fails(String),
+}
+
+impl Outlook {
+    /// The measurement of a metric; `None` if a Job is to be run for it.
+    fn sample(&self, run: &AnalysisRun, metric: &Metric, now: Timestamp) -> Option<Sample> {
+        let fails = matches!(self, Outlook::Fails(name) if *name == run.metadata.name);
+        if !fails && metric.provider.job.is_some() {
+            return None;
+        }
+        let (phase, value) = if fails { ("Failed", "assumed to fail") } else { ("Successful", "assumed to succeed") };
+        let measurement = Measurement {
+            phase: phase.to_owned(),
+            value: value.to_owned(),
+            started_at: Some(now.into()),
+            finished_at: Some(now.into()),
+            ..Measurement::default()
+        };
+        Some(Sample { measurement, ..Sample::default() })
+    }
+}
+
 impl Local {
     /// Measures what is due, decides and writes it down; answers when to look again.
     pub(super) fn measure(&mut self, key: &Key, written: &mut Vec<Written>) -> Result<Option<Timestamp>, Stop> {
@@ -102,6 +130,11 @@ impl Local {
     fn secrets(&self, run: &AnalysisRun, plan: &Plan) -> Result<Vec<String>, String> {
         let mut values = Vec::new();
         for (_, wanted) in plan.secrets(run) {
+            if self.outlook.is_some() {
+                // Secrets are seldom in git, and nobody is asked.
+                values.push(String::new());
+                continue;
+            }
             let secret = self.secret(&run.metadata.namespace, &wanted.name)?;
             values.push(metric::secret_value(&secret, wanted)?);
         }
@@ -122,6 +155,9 @@ impl Local {
         written: &mut Vec<Written>,
     ) -> Result<Sample, Stop> {
         let now = self.now();
+        if let Some(sample) = self.outlook.as_ref().and_then(|outlook| outlook.sample(run, metric, now)) {
+            return Ok(sample);
+        }
         let before = match work {
             Work::Start => Measurement::default(),
             Work::Resume(before) | Work::Terminate(before) => before.clone(),

@@ -113,12 +113,14 @@ fn is_own(kind: Kind, path: &str, old: &Value) -> bool {
                 || path.starts_with("status")
         }
         Kind::Workload => path == "spec.replicas",
+        // One that was orphaned with its Rollout is adopted.
+        Kind::Split | Kind::Ingress if path == "metadata.ownerReferences" => object::controller(old).is_none(),
         Kind::Split => path == "spec.service" || path == "spec.backends",
         Kind::Virtual => ["spec.http", "spec.tls", "spec.tcp"].contains(&path),
         Kind::Rule => path == "spec.subsets" || note(annotation::MANAGED_BY),
         Kind::Run => path.starts_with("status") || path == "spec.terminate",
         // The canary's is made by the engine; of any other it writes actions, conditions, and paths for them.
-        Kind::Ingress if object::controller(old).is_some() => {
+        Kind::Ingress if object::controller(old).is_some() || is_canary_ingress(old) => {
             ["metadata.annotations", "metadata.labels", "spec"].iter().any(|prefix| path.starts_with(prefix))
         }
         Kind::Ingress => {
@@ -128,6 +130,10 @@ fn is_own(kind: Kind, path: &str, old: &Value) -> bool {
                 || path == "spec.rules"
         }
     }
+}
+
+fn is_canary_ingress(ingress: &Value) -> bool {
+    ingress.str_at(&["metadata", "annotations", "nginx.ingress.kubernetes.io/canary"]) == Some("true")
 }
 
 /// What must never happen to an AnalysisRun from one version to the next (S46, S47).
@@ -276,6 +282,12 @@ pub fn is_news(old: &Value, new: &Value, is_own: bool) -> bool {
 pub fn begins_attempt(old: &Value, new: &Value) -> bool {
     let moved = ["currentPodHash", "currentStepHash"].iter().any(|key| text(old, key) != text(new, key));
     moved || flag(old, "abort") != flag(new, "abort") || old.at(&["spec", "strategy"]) != new.at(&["spec", "strategy"])
+}
+
+/// Whether `spec.paused` ends with this change.
+pub fn ends_pause_by_hand(old: &Value, new: &Value) -> bool {
+    let is_paused = |object: &Value| object.at(&["spec", "paused"]).and_then(Value::as_bool) == Some(true);
+    is_paused(old) && !is_paused(new)
 }
 
 /// The step at which the pause of a pause step begins with this change.

@@ -130,19 +130,34 @@ fn story(dice: &mut Dice) -> Story {
     }
     let rollout = value!({"rollout": {"replicas": count(dice, 6), "strategy": strategy(dice), "spec": spec}});
     let services = ["active", "preview", "stable", "canary", "root"].map(|name| value!({"service": name}));
-    let ingresses = [("nginx", "stable", value!({"number": 80})), ("alb", "root", value!({"name": "use-annotation"}))];
-    let ingresses = ingresses.map(
-        |(name, service, port)| value!({"ingress": {"name": name, "class": name, "service": service, "port": port}}),
-    );
     let acts = (0..2 + dice.below(9)).flat_map(|_| [act(dice), pause(dice)]).collect();
     Story {
         name: "seed".into(),
         title: String::new(),
-        objects: services.into_iter().chain(ingresses).chain([rollout]).collect(),
+        objects: services.into_iter().chain(ingresses()).chain([template(), rollout]).collect(),
         acts,
-        web: Value::Null,
+        web: value!({"m": {"v": 1}}),
         settles: false,
     }
+}
+
+fn ingresses() -> [Value; 2] {
+    let ingresses = [("nginx", "stable", value!({"number": 80})), ("alb", "root", value!({"name": "use-annotation"}))];
+    ingresses.map(
+        |(name, service, port)| value!({"ingress": {"name": name, "class": name, "service": service, "port": port}}),
+    )
+}
+
+/// What analyses measure: twice, so that every run ends.
+fn template() -> Value {
+    let web = value!({"web": {"url": "%WEB%/m", "jsonPath": "{$.v}"}});
+    let metric = value!({"name": "m", "count": 2, "interval": "1s", "provider": web,
+        "successCondition": "result == 1", "failureCondition": "result == 2"});
+    value!({"analysis": {"name": "t", "metrics": [metric]}})
+}
+
+fn analysis() -> Value {
+    value!({"templates": [{"templateName": "t"}]})
 }
 
 fn strategy(dice: &mut Dice) -> Value {
@@ -168,6 +183,9 @@ fn canary(dice: &mut Dice) -> Value {
     if chance(dice, 15) {
         canary.set_at(&["canaryMetadata"], value!({"labels": {"role": "canary"}}));
         canary.set_at(&["stableMetadata"], value!({"labels": {"role": "stable"}}));
+    }
+    if chance(dice, 15) {
+        canary.set_at(&["analysis"], analysis());
     }
     value!({"canary": canary})
 }
@@ -199,9 +217,10 @@ fn route(dice: &mut Dice, canary: &mut Value) {
 }
 
 fn steps(dice: &mut Dice) -> Value {
-    let step = |dice: &mut Dice| match dice.below(5) {
-        0 => value!({"pause": {}}),
-        1 => value!({"pause": {"duration": 1 + count(dice, 12)}}),
+    let step = |dice: &mut Dice| match dice.below(11) {
+        0 | 1 => value!({"pause": {}}),
+        2 | 3 => value!({"pause": {"duration": 1 + count(dice, 12)}}),
+        4 => value!({"analysis": analysis()}),
         _ => value!({"setWeight": *dice.pick(&[0, 10, 25, 33, 50, 67, 100]).unwrap_or(&50)}),
     };
     let steps: Vec<Value> = (0..dice.below(6)).map(|_| step(dice)).collect();
@@ -228,6 +247,11 @@ fn blue_green(dice: &mut Dice) -> Value {
     if chance(dice, 40) {
         strategy.set_at(&["autoPromotionEnabled"], false);
     }
+    for key in ["prePromotionAnalysis", "postPromotionAnalysis"] {
+        if chance(dice, 15) {
+            strategy.set_at(&[key], analysis());
+        }
+    }
     value!({"blueGreen": strategy})
 }
 
@@ -235,6 +259,9 @@ fn blue_green(dice: &mut Dice) -> Value {
 fn act(dice: &mut Dice) -> Value {
     let revision = 1 + count(dice, 4);
     let pods = value!({"revision": revision, "count": 1 + count(dice, 3)});
+    if chance(dice, 20) {
+        return edit(dice, revision);
+    }
     match dice.below(22) {
         0..=4 => value!({"set-image": *dice.pick(&["app:v1", "app:v2", "app:v3"]).unwrap_or(&"app:v1")}),
         5 => value!({"set-image": *dice.pick(&["app:bad", "app:never-ready", "app:slow-3"]).unwrap_or(&"app:bad")}),
@@ -252,6 +279,41 @@ fn act(dice: &mut Dice) -> Value {
         19 => value!({"pause": null}),
         20 => value!({"resume": null}),
         _ => value!({"patch": {"patch": {"spec": {"strategy": {"canary": {"steps": steps(dice)}}}}}}),
+    }
+}
+
+/// Something that people do by hand to what the engine looks after.
+fn edit(dice: &mut Dice, revision: i64) -> Value {
+    let service = *dice.pick(&["active", "preview", "stable", "canary"]).unwrap_or(&"active");
+    let set = |size: i64| value!({"kind": "ReplicaSet", "revision": revision, "patch": {"spec": {"replicas": size}}});
+    match dice.below(14) {
+        0 | 1 => value!({"orphan": null}),
+        2 => value!({"recreate": {"policy": *dice.pick(&["Background", "Foreground"]).unwrap_or(&"Background")}}),
+        3 => value!({"reset-service": {"name": service, "after": *dice.pick(&[0.0, 0.2, 2.0]).unwrap_or(&0.0)}}),
+        4 => value!({"unhash-service": service}),
+        5 => value!({"edit-service": {"name": service, "revision": revision}}),
+        6 => value!({"delete": {"kind": "ReplicaSet", "revision": revision}}),
+        7 => value!({"patch": set(count(dice, 5))}),
+        8 => value!({"delete-runs": null}),
+        9 | 10 => value!({"web": {"m": {"v": *dice.pick(&[0, 1, 1, 2]).unwrap_or(&1)}}}),
+        11 => {
+            let weight = value!({"metadata": {"annotations": {"nginx.ingress.kubernetes.io/canary-weight": "50"}}});
+            let mut act = value!({"kind": "Ingress", "name": "web-nginx-canary"});
+            let what = if chance(dice, 50) {
+                act.set_at(&["patch"], weight);
+                "patch"
+            } else {
+                "delete"
+            };
+            value!({what: act})
+        }
+        12 => {
+            let after = *dice.pick(&[0.0, 0.2, 2.0]).unwrap_or(&0.0);
+            value!({"reset": {"object": dice.pick(&ingresses()).cloned(), "after": after}})
+        }
+        _ => {
+            value!({"patch": {"patch": {"spec": {"replicas": 0, "template": {"spec": {"containers": [{"name": "app", "image": "app:v1"}]}}}}}})
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use super::{
     hold,
     id::{Id, cut},
+    invariant::Broken,
     leave,
     plan::{Plan, inventory, outcome},
     prune::{self, Stale},
@@ -41,7 +42,7 @@ pub struct Verdict {
     pub wake: Option<Timestamp>,
     /// Why.
     pub reasons: Vec<Reason>,
-    /// What is offered to be taken back in git.
+    /// What is to be offered to be taken back in git; nothing once it is. Where that is becomes part of the next view.
     pub offer: Option<Offer>,
     /// What becomes of the source's finalizer. What is decided beside it waits until that is seen.
     pub guard: Option<Guard>,
@@ -173,12 +174,34 @@ pub fn decide(view: &View) -> Verdict {
         Situation::Lost(commit, why) => lost(view, commit, why),
         Situation::Following(spec, commit) => follow(view, spec, commit),
     };
-    verdict.status.observed_generation = view.generation;
-    if let Fetched::Commit(_) = &view.fetched {
-        verdict.status.last_sync_request = view.request.clone();
-    }
-    verdict.status.conditions.extend(reported(view));
+    observe(view, &mut verdict.status);
     verdict
+}
+
+/// What is recorded in place of a verdict that would break rules: which ones. Nothing is written, and everything that was
+/// known stays known.
+pub fn refuse(view: &View, broken: &[Broken]) -> Verdict {
+    let mut verdict = Verdict { status: view.status.clone(), ..Verdict::default() };
+    let Some(first) = broken.first() else { return verdict };
+    let reason = Reason::BreaksRules(broken.to_vec());
+    let words = reason.to_string();
+    if let Fetched::Commit(commit) = &view.fetched {
+        take_up(view, commit, &mut verdict);
+        verdict.reports.push(Report::new(&commit.revision.commit, State::Error, words.clone()));
+    }
+    verdict.reasons.push(reason);
+    told(view, &mut verdict.status, Standing::Stalled, &format!("RefusedByRule{}", first.rule), &words);
+    observe(view, &mut verdict.status);
+    verdict
+}
+
+/// Notes which specification and which request a status is about, and what is wrong besides.
+fn observe(view: &View, status: &mut GitSourceStatus) {
+    status.observed_generation = view.generation;
+    if let Fetched::Commit(_) = &view.fetched {
+        status.last_sync_request = view.request.clone();
+    }
+    status.conditions.extend(reported(view));
 }
 
 /// What becomes of the finalizer of a source that stays: it is there if and only if the source prunes.
@@ -347,9 +370,9 @@ fn restore(view: &View, spec: &GitSource, commit: &Commit, (revision, set): &(Gi
     if spec.on_abort == OnAbort::Revert {
         let at = first.and_then(|held| held.since).map_or(view.now, Timestamp::from);
         let (from, to) = (commit.revision.commit.as_str().into(), revision.commit.as_str().into());
-        verdict.offer = Some(Offer { from, to, why, at });
-        if let Some(branch) = &view.offered {
-            words += &format!("; a revert is on the branch {branch}");
+        match &view.offered {
+            Some(branch) => words += &format!("; a revert is on the branch {branch}"),
+            None => verdict.offer = Some(Offer { from, to, why, at }),
         }
     }
     told(view, &mut verdict.status, Standing::Stalled, "Restored", &words);

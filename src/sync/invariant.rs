@@ -54,7 +54,9 @@ fn provenance(writes: &[&Write], no: &mut dyn FnMut(&'static str, String)) {
         }
         let template = write.patch.at(&["spec", "template", "metadata"]).map(Value::to_json).unwrap_or_default();
         if template.contains("tidegate.dev/commit") {
-            no("S57", format!("{} would name its commit in its pod template", write.id));
+            let (file, line) = &write.place;
+            let remedy = "remove tidegate.dev/commit from its spec.template.metadata";
+            no("S57", format!("{file}:{line}: {} would name its commit in its pod template; {remedy}", write.id));
         }
     }
 }

@@ -31,7 +31,7 @@ mod tests;
 pub mod text;
 pub mod view;
 
-pub use decide::{Action, Guard, Offer, Situation, Verdict, Write, commit_to_follow, decide, is_over};
+pub use decide::{Action, Guard, Offer, Situation, Verdict, Write, commit_to_follow, decide, is_over, refuse};
 pub use invariant::{Broken, check};
 pub use reason::Reason;
 pub use report::{Report, State};

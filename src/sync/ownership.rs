@@ -186,9 +186,10 @@ impl Claims {
         self.scaled.contains(id) || live.is_some_and(scaled_by_a_controller)
     }
 
-    /// Whether a Rollout sets the selector of this Service.
-    pub fn is_service(&self, id: &Id) -> bool {
-        self.services.contains(id)
+    /// Whether a Rollout sets the selector of this Service: one of this view, or any other, which the Service names.
+    pub fn is_service(&self, id: &Id, live: Option<&Object>) -> bool {
+        let led = |live: &Object| id.is("", "Service") && live.annotation(annotation::MANAGED_BY).is_some();
+        self.services.contains(id) || live.is_some_and(led)
     }
 
     /// Whether a Rollout moves weights in this object.
@@ -213,7 +214,7 @@ impl Claims {
                 None => drop(wanted.remove_at(&["spec", "replicas"])),
             }
         }
-        if self.is_service(id) {
+        if self.is_service(id, live) {
             wanted.remove_at(&["spec", "selector", label::POD_TEMPLATE_HASH]);
             let path = ["spec", "selector", label::POD_TEMPLATE_HASH];
             if let Some(hash) = live.and_then(|live| live.value.at(&path))
@@ -415,6 +416,11 @@ mod tests {
         let other = Id::new("", "Service", "shop", "other");
         let both = claims.settle(&other, &wanted, Some(&there));
         assert_eq!(both.at(&["spec", "selector", "rollouts-pod-template-hash"]), Some(&Value::from("old")), "not ours");
+        // The Rollout that leads it may come from another source, or from nowhere.
+        let mut led = there.value.clone();
+        led.set_at(&["metadata", "annotations", "argo-rollouts.argoproj.io/managed-by-rollouts"], "else");
+        let settled = claims.settle(&other, &wanted, Some(&live(led, Value::Null)));
+        assert_eq!(settled.at(&["spec", "selector"]), there.value.at(&["spec", "selector"]));
         let workload = Id::new("apps", "Deployment", "shop", "old");
         assert!(claims.is_scaled(&workload, None));
     }

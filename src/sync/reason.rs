@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::id::Id;
+use super::{id::Id, invariant::Broken};
 use crate::kubernetes::value::Text;
 
 /// Why.
@@ -82,6 +82,8 @@ pub enum Reason {
     LetsGo(&'static str),
     /// Nothing is deleted.
     NoPruning(Doubt),
+    /// What was decided would break rules, and is refused.
+    BreaksRules(Vec<Broken>),
     /// The branch was moved back, or its history rewritten.
     MovedBack {
         /// From where.
@@ -174,6 +176,10 @@ impl fmt::Display for Reason {
             Reason::HoldsOthers(id) => write!(f, "{id} stays: more than this source's objects may be in it"),
             Reason::LetsGo(why) => write!(f, "its objects stay as they are: {why}"),
             Reason::NoPruning(doubt) => write!(f, "nothing is deleted: {doubt}"),
+            Reason::BreaksRules(broken) => {
+                let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
+                write!(f, "refused, nothing is written: {}", words.join("; "))
+            }
             Reason::MovedBack { from, to } => {
                 write!(f, "the reference moved from {} back to {}", short(from), short(to))
             }

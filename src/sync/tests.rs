@@ -8,9 +8,10 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Action, Guard, Life, Report, State, Verdict, View, check, compare, decide,
+    Action, Guard, Life, Offer, Report, State, Verdict, View, check, compare, decide,
     id::{Id, Sort, Sorts},
     reason::{Doubt, Reason},
+    refuse,
     set::{self, Scope},
     view::{Commit, Fetched, Memo, Refusal, digest_of},
 };
@@ -803,4 +804,80 @@ fn what_is_remembered_about_an_object_is_forgotten_when_somebody_else_scales_it(
     scene.push(2, &(rollout("web:1") + scaler));
     let verdict = scene.pass();
     assert_eq!(actions(&verdict), ["apply HorizontalPodAutoscaler shop/web"], "seven stay seven");
+}
+
+/// A Deployment whose pods name a commit, as somebody may write it who wants them to.
+const STAMPED: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  selector: {matchLabels: {app: d}}\n  \
+                       template:\n    metadata: {labels: {app: d}, annotations: {tidegate.dev/commit: mine}}\n    \
+                       spec: {containers: [{name: main, image: d}]}\n---\n";
+
+#[test]
+fn a_verdict_that_would_break_a_rule_becomes_a_condition_that_names_the_rule() {
+    let mut scene = Scene::new();
+    scene.push(1, &map("a", "x"));
+    scene.settle();
+    scene.push(2, &(map("a", "z") + STAMPED));
+    scene.request = "now".into();
+    let view = scene.view();
+    let broken = check(&view, &decide(&view));
+    assert_eq!(broken.iter().map(|broken| broken.rule).collect::<Vec<_>>(), ["S57"]);
+    let refused = refuse(&view, &broken);
+    assert_eq!((refused.actions.len(), &refused.offer, refused.guard), (0, &None, None));
+    let words = "refused, nothing is written: S57: deploy/all.yaml:7: Deployment shop/d would name its commit in its pod \
+                 template; remove tidegate.dev/commit from its spec.template.metadata";
+    let told = |verdict: &Verdict| -> Vec<(String, String, String, String)> {
+        let conditions = verdict.status.conditions.clone();
+        conditions.into_iter().map(|told| (told.r#type, told.status, told.reason, told.message)).collect()
+    };
+    let condition = |name: &str, status: &str| {
+        (name.to_owned(), status.to_owned(), "RefusedByRuleS57".to_owned(), words.to_owned())
+    };
+    assert_eq!(told(&refused), [condition("Ready", "False"), condition("Stalled", "True")]);
+    assert_eq!(refused.reports, [Report::new(&sha(2), State::Error, words.to_owned())]);
+    // What was known stays known; what was seen and asked for is noted.
+    let (before, after) = (&view.status, &refused.status);
+    assert_eq!(
+        (&after.inventory, &after.applied, &after.rolled_out),
+        (&before.inventory, &before.applied, &before.rolled_out)
+    );
+    assert_eq!(after.seen.as_ref().map(|seen| seen.commit.clone()), Some(sha(2)));
+    assert_eq!((after.observed_generation, after.last_sync_request.as_str()), (1, "now"));
+    // Later the same is the same, so that nothing is recorded anew.
+    scene.status = refused.status.clone();
+    scene.now += SignedDuration::from_mins(5);
+    let view = scene.view();
+    assert_eq!(refuse(&view, &check(&view, &decide(&view))).status, refused.status);
+    // The next commit is carried out, and the refused one had its last word.
+    scene.push(3, &map("a", "z"));
+    scene.settle();
+    scene.last(3, State::Success, "rolled out: 1 object");
+    assert!(!scene.told.iter().any(|report| report.state == State::Superseded), "{:?}", scene.told);
+}
+
+#[test]
+fn a_revert_is_wanted_until_it_is_offered() {
+    let mut scene = Scene::new();
+    scene.spec.on_abort = OnAbort::Revert;
+    scene.push(1, &rollout("web:1"));
+    scene.settle();
+    let good = scene.hash();
+    scene.rollout("Healthy", &good, &good);
+    scene.settle();
+    let promoted = (scene.commit().revision.clone(), scene.commit().set.clone());
+    scene.push(2, &rollout("web:2"));
+    scene.settle();
+    let bad = scene.hash();
+    scene.rollout("Degraded", &good, &bad);
+    scene.commit().promoted = Some(promoted);
+    let mut view = scene.view();
+    let wanted = decide(&view);
+    assert_eq!(check(&view, &wanted), []);
+    let Some(Offer { from, to, why, .. }) = wanted.offer else { panic!("{:?}", wanted.reasons) };
+    assert_eq!((from.as_str(), to.as_str(), why.as_str()), (&*sha(2), &*sha(1), "web: aborted: it timed out"));
+    view.offered = Some("tidegate/revert-22222222".to_owned());
+    let offered = decide(&view);
+    assert_eq!(offered.offer, None);
+    let words = format!("web: aborted: it timed out; back at commit {}", &sha(1)[..8]);
+    let both = [&wanted.reports, &offered.reports].map(|reports| reports[0].words.clone());
+    assert_eq!(both, [words.clone(), words + "; a revert is on the branch tidegate/revert-22222222"]);
 }

@@ -35,8 +35,15 @@ fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scenarios"))
 }
 
-/// All scenarios, in the order of their files.
+/// The scenarios that are to be played.
 fn scenarios() -> Vec<Story> {
+    let only = env::var("TIDEGATE_SCENARIOS").ok();
+    let is_wanted = |story: &Story| only.as_ref().is_none_or(|only| only.split(',').any(|name| name == story.name));
+    all().into_iter().filter(is_wanted).collect()
+}
+
+/// All scenarios, in the order of their files.
+fn all() -> Vec<Story> {
     let mut files: Vec<_> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
     files.sort();
@@ -49,9 +56,7 @@ fn scenarios() -> Vec<Story> {
         serde_saphyr::from_str_with_options(&text, options.clone())
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()))
     };
-    let only = env::var("TIDEGATE_SCENARIOS").ok();
-    let is_wanted = |story: &Story| only.as_ref().is_none_or(|only| only.split(',').any(|name| name == story.name));
-    files.iter().flat_map(read).filter_map(|entry| Story::of(&entry)).filter(is_wanted).collect()
+    files.iter().flat_map(read).filter_map(|entry| Story::of(&entry)).collect()
 }
 
 /// A cluster in which pods become ready together.
@@ -135,7 +140,9 @@ fn l4_s3_whatever_happens_to_one_write_ends_the_same() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(story) = stories.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let t0 = std::time::Instant::now();
                     let (count, complaints) = exhaust(story);
+                    eprintln!("TIME {:.1} {} {}", t0.elapsed().as_secs_f64(), count, story.name);
                     runs.fetch_add(count, Ordering::Relaxed);
                     wrong.lock().unwrap().extend(complaints);
                 }
@@ -204,6 +211,24 @@ fn fork(player: &Player) -> Player {
     let mut player = player.clone();
     player.seen.clear();
     player
+}
+
+#[test]
+fn s8_what_the_server_refuses_is_tried_ever_less_often() {
+    let story = all().into_iter().find(|story| story.name == "l8-refused-run").unwrap();
+    let mut player = player();
+    player.set_up(&story);
+    let until_refused = story.acts.iter().position(|act| act.get("sleep").is_some()).unwrap();
+    let results: Vec<String> = story.acts[..until_refused].iter().map(|act| player.act(act)).collect();
+    assert!(results.iter().all(|result| result == "ok"), "{results:?}");
+    let mut tries = [0; 2];
+    for tries in &mut tries {
+        let before = player.local.writes();
+        player.local.advance(SignedDuration::from_mins(1));
+        *tries = player.local.writes() - before;
+    }
+    // First after a millisecond, then twice as late each time, then each ten seconds.
+    assert!(tries[0] > tries[1] && (5..=7).contains(&tries[1]), "{tries:?}");
 }
 
 /// What the engine follows must not grow with what others keep in the cluster.

@@ -1,5 +1,7 @@
 //! GitSources as objects: what people write, what they read, and how sources depend on each other.
 
+use std::collections::BTreeSet;
+
 use tidegate::{kubernetes::value::Value, sync::State, value};
 
 use crate::scene::{Scene, map, web};
@@ -51,6 +53,40 @@ async fn a_source_waits_for_the_one_it_depends_on() {
     assert!(scene.get("", "configmaps", "a").is_none(), "its pods are not ready yet");
     scene.pass(60).await;
     assert!(scene.get("", "configmaps", "a").is_some());
+    scene.end().await;
+}
+
+/// Eight sources that began in the same second do not ask the host of their one repository in the same second for ever.
+#[tokio::test(start_paused = true)]
+async fn polls_of_sources_of_one_repository_are_spread() {
+    let mut scene = Scene::objects();
+    let names: Vec<String> = (0..8).map(|number| format!("team-{number}")).collect();
+    let commit = |scene: &mut Scene, text: &str| {
+        let files: Vec<_> = names.iter().map(|name| (format!("{name}/a.yaml"), map(name, text))).collect();
+        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        scene.repository.commit(&files)
+    };
+    let seen = |scene: &Scene| -> Vec<(String, String)> {
+        let seen = |name: &String, key: &str| {
+            scene.git_source(name).str_at(&["status", "seen", key]).unwrap_or_default().to_owned()
+        };
+        names.iter().map(|name| (seen(name, "commit"), seen(name, "at"))).collect()
+    };
+    let first = commit(&mut scene, "x");
+    for name in &names {
+        let mut source = source(name, name);
+        source.set_at(&["spec", "interval"], "10m");
+        scene.source(source);
+    }
+    scene.pass(5).await;
+    let begun = seen(&scene);
+    assert!(begun.iter().all(|of| of == &(first.clone(), begun[0].1.clone())), "all begin at once: {begun:#?}");
+    let second = commit(&mut scene, "z");
+    // The interval, a tenth of it, and time to apply.
+    scene.pass(660 + 5).await;
+    let (commits, times): (BTreeSet<String>, BTreeSet<String>) = seen(&scene).into_iter().unzip();
+    assert_eq!(commits, BTreeSet::from([second]));
+    assert!(times.len() >= 6, "a minute has room for each: {times:#?}");
     scene.end().await;
 }
 

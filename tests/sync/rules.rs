@@ -1,6 +1,7 @@
 //! Each rule of syncing, as a story.
 
 use tidegate::{
+    kubernetes::value::Value,
     model::{
         git_source::{Drift, OnAbort, OnNewCommit, Prune},
         weight::Limit,
@@ -9,7 +10,10 @@ use tidegate::{
     value,
 };
 
-use crate::scene::{Scene, map, spec, web};
+use crate::{
+    objects::source,
+    scene::{Scene, map, spec, web},
+};
 
 #[tokio::test(start_paused = true)]
 async fn s57_every_object_carries_the_commit_that_changed_it_and_its_path() {
@@ -462,5 +466,140 @@ async fn s7_whoever_changes_it_back_each_time_is_named_and_not_fought() {
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("mine 39"));
     scene.pass(180).await;
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("x"), "once they stop");
+    scene.end().await;
+}
+
+/// The Rollout comes from elsewhere: whoever wrote it, its Service keeps leading to the version that it was led to.
+#[tokio::test(start_paused = true)]
+async fn s63_a_service_keeps_its_hash_though_its_rollout_is_not_in_the_repository() {
+    let mut scene = Scene::new();
+    let (rollout, services) = {
+        let all = web("web:1");
+        let (rollout, services) = all.split_once("---\n").unwrap();
+        (rollout.to_owned(), services.to_owned())
+    };
+    let first = scene.push(&[("deploy/services.yaml", &services)]).await;
+    scene.until(&first, State::Success).await;
+    let files = tidegate::manifest::read("web.yaml", rollout.as_bytes());
+    scene.create("argoproj.io", "v1alpha1", "rollouts", files.objects[0].value.clone()).unwrap();
+    scene.pass(30).await;
+    let selector = |scene: &Scene| scene.get("", "services", "web").unwrap().value.at(&["spec", "selector"]).cloned();
+    let led = selector(&scene).unwrap();
+    let hash = scene.rollout("web").str_at(&["status", "stableRS"]).unwrap().to_owned();
+    assert_eq!(led.str_at(&["rollouts-pod-template-hash"]), Some(hash.as_str()));
+    let second = scene.push(&[("deploy/a.yaml", &map("a", "x"))]).await;
+    scene.until(&second, State::Success).await;
+    scene.pass(130).await;
+    assert_eq!(selector(&scene), Some(led));
+    scene.end().await;
+}
+
+/// A Deployment whose pods name a commit, which no write may do: each commit would restart every pod.
+fn stamped() -> Value {
+    value!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
+        "selector": {"matchLabels": {"app": "d"}},
+        "template": {
+            "metadata": {"labels": {"app": "d"}, "annotations": {"tidegate.dev/commit": "mine"}},
+            "spec": {"containers": [{"name": "main", "image": "d:1"}]},
+        },
+    }})
+}
+
+fn condition(scene: &Scene, name: &str) -> Option<(String, String, String)> {
+    let shop = scene.git_source("shop");
+    let found = shop.list_at(&["status", "conditions"]).iter().find(|told| told.str_at(&["type"]) == Some(name))?;
+    let text = |key: &str| found.str_at(&[key]).unwrap_or_default().to_owned();
+    Some((text("status"), text("reason"), text("message")))
+}
+
+/// Refuse, keep the world, degrade loudly.
+#[tokio::test(start_paused = true)]
+async fn what_would_break_a_rule_is_refused_in_status_to_the_commit_as_an_event_and_as_a_number() {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    assert_eq!(scene.metric("tidegate_refused_total{machine=\"sync\"}"), 0.0);
+    let odd = [("deploy/a.yaml", map("a", "z")), ("deploy/d.yaml", stamped().to_json())];
+    let second = scene.push(&odd.each_ref().map(|(path, text)| (*path, text.as_str()))).await;
+    let words = scene.until(&second, State::Error).await;
+    assert!(
+        words.starts_with("refused, nothing is written: S57: deploy/d.yaml:1: Deployment default/d would name"),
+        "{words}"
+    );
+    // Long enough for several polls: it is said once.
+    scene.pass(200).await;
+    let told = |status: &str| Some((status.to_owned(), "RefusedByRuleS57".to_owned(), words.clone()));
+    assert_eq!((condition(&scene, "Ready"), condition(&scene, "Stalled")), (told("False"), told("True")));
+    assert_eq!(
+        scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]),
+        Some("x"),
+        "nothing of it is applied"
+    );
+    assert!(scene.get("apps", "deployments", "d").is_none());
+    let events = scene.list("", "events");
+    let about = |event: &&Value| event.str_at(&["involvedObject", "kind"]) == Some("GitSource");
+    let events: Vec<_> = events.iter().filter(about).collect();
+    let [event] = events.as_slice() else { panic!("{events:#?}") };
+    let text = |path: &[&str]| event.str_at(path).unwrap_or_default().to_owned();
+    assert_eq!(
+        (text(&["type"]), text(&["reason"]), text(&["message"])),
+        ("Warning".into(), "ReconciliationError".into(), words)
+    );
+    let about = ["apiVersion", "name", "uid"].map(|key| text(&["involvedObject", key]));
+    let uid = scene.git_source("shop").str_at(&["metadata", "uid"]).unwrap().to_owned();
+    assert_eq!(about, ["tidegate.dev/v1alpha1".to_owned(), "shop".to_owned(), uid]);
+    assert!(scene.metric("tidegate_refused_total{machine=\"sync\"}") >= 1.0);
+    let third = scene.push(&[("deploy/d.yaml", "")]).await;
+    scene.until(&third, State::Success).await;
+    scene.pass(1).await;
+    assert_eq!(condition(&scene, "Stalled"), None);
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("z"));
+    scene.end().await;
+}
+
+/// A person suspends an object in the cluster whose manifest no write may bring, and resumes it while a commit fails: what
+/// is decided about the failed commit would break a rule, and no revert is offered before it does not.
+#[tokio::test(start_paused = true)]
+async fn no_revert_is_pushed_for_what_would_break_a_rule() {
+    let mut scene = Scene::objects();
+    let mut suspended = stamped();
+    suspended.set_at(&["metadata", "annotations"], value!({"tidegate.dev/suspend": "true"}));
+    scene.create("apps", "v1", "deployments", suspended).unwrap();
+    let files =
+        [("deploy/web.yaml", web("web:1")), ("deploy/a.yaml", map("a", "old")), ("deploy/d.yaml", stamped().to_json())];
+    let first = scene.repository.commit(&files.each_ref().map(|(path, text)| (*path, text.as_str())));
+    let mut shop = source("shop", "deploy");
+    shop.set_at(&["spec", "onAbort"], "Revert");
+    scene.source(shop);
+    scene.until(&first, State::Success).await;
+    let bad = scene.push(&[("deploy/web.yaml", &web("web:crash")), ("deploy/a.yaml", &map("a", "new"))]).await;
+    scene.until(&bad, State::Pending).await;
+    scene.pass(5).await;
+    let suspend = |scene: &Scene, value: Value| {
+        let patch = value!({"metadata": {"annotations": {"tidegate.dev/suspend": value}}});
+        scene.patch("apps", "v1", "deployments", "", "d", patch).unwrap();
+    };
+    suspend(&scene, Value::Null);
+    scene.until(&bad, State::Error).await;
+    scene.pass(120).await;
+    assert_eq!(scene.rollout("web").at(&["status", "abort"]), Some(&Value::Bool(true)));
+    assert_eq!(condition(&scene, "Stalled").unwrap().1, "RefusedByRuleS57");
+    assert_eq!(
+        scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]),
+        Some("new"),
+        "the world is kept"
+    );
+    let branch = format!("refs/heads/tidegate/revert-{}", &bad[..8]);
+    assert!(
+        scene.repository.git().find_reference(&branch).is_err(),
+        "nothing is pushed for a verdict that was refused"
+    );
+    suspend(&scene, "true".into());
+    let words = scene.until(&bad, State::Failure).await;
+    assert!(words.ends_with(&format!("a revert is on the branch tidegate/revert-{}", &bad[..8])), "{words}");
+    assert!(scene.repository.git().find_reference(&branch).is_ok());
+    scene.pass(1).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("old"));
     scene.end().await;
 }

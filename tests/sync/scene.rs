@@ -20,7 +20,10 @@ use tidegate::{
             request::{Outcome, PatchType, Request, Verb},
         },
     },
-    engine::key::Place,
+    engine::{
+        key::Place,
+        metrics::{Gauges, Objects},
+    },
     io::{
         api::Api,
         clock::Clock,
@@ -73,6 +76,8 @@ pub struct Scene {
     /// The only namespace that the daemon looks after.
     pub namespace: Option<String>,
     pub hooks: Option<Hooks>,
+    /// How the sources reach the cluster, in this life of the daemon.
+    sources: Option<Api>,
 }
 
 /// A bare repository on disk.
@@ -234,6 +239,7 @@ impl Scene {
             board: Board::default(),
             namespace: None,
             hooks: None,
+            sources: None,
         };
         if start_now {
             scene.start();
@@ -305,7 +311,9 @@ impl Scene {
             clock: self.clock,
             ..source::Settings::default()
         };
-        self.tasks.push(tokio::spawn(source::run(self.api(Whose::Sources), settings, hinted, Some(told), sources)));
+        let api = self.api(Whose::Sources);
+        self.sources = Some(api.clone());
+        self.tasks.push(tokio::spawn(source::run(api, settings, hinted, Some(told), sources)));
         (self.hints, self.heard) = (Some(hints), Some(heard));
     }
 
@@ -474,6 +482,14 @@ impl Scene {
             let changes = changes.into_iter().filter(|change| !own.contains(&change.kind.plural.as_str()));
             changes.map(|change| format!("{} {}", change.kind.plural, change.object.name())).collect()
         })
+    }
+
+    /// The number at the end of this line of /metrics.
+    pub fn metric(&self, line: &str) -> f64 {
+        let metrics = self.sources.as_ref().unwrap().metrics();
+        let page = metrics.with(|metrics| metrics.page(&Objects::default(), &Gauges::default(), self.cluster.now()));
+        let found = page.lines().find_map(|found| found.strip_prefix(line)?.trim().parse().ok());
+        found.unwrap_or_else(|| panic!("{line} is not in\n{page}"))
     }
 
     /// What the source has recorded.

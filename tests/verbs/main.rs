@@ -23,6 +23,8 @@ fn a_canary_is_paused_promoted_and_undone() {
     scene.types("pause web");
     scene.settles("web", "manually paused");
     scene.types("promote web");
+    scene.settles("web", "CanaryPauseStep");
+    scene.types("promote web");
     scene.types("status web");
     scene.settles("web", "Healthy");
     scene.types("history web");

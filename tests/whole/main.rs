@@ -2,5 +2,6 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod diff;
+mod plan;
 mod scene;
 mod secrets;

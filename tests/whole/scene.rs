@@ -66,7 +66,8 @@ impl Scene {
     /// Stops the daemon as a cluster does, and waits until it is gone.
     pub fn stop(&mut self) {
         let Some(mut daemon) = self.daemon.take() else { return };
-        let ended = Command::new("kill").arg(daemon.id().to_string()).status().unwrap();
+        // The shell's own: a small machine has no program of that name.
+        let ended = Command::new("sh").args(["-c", &format!("kill {}", daemon.id())]).status().unwrap();
         assert!(ended.success());
         daemon.wait().unwrap();
     }

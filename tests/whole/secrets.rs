@@ -201,6 +201,10 @@ async fn sr15_no_output_shows_a_byte_of_a_secret() {
             vec!["lint", "tree/deploy", "-o", "github"],
             vec!["diff", "tree/deploy"],
             vec!["diff", "tree/deploy", "-o", "json"],
+            vec!["plan", "tree/deploy", "--live"],
+            vec!["plan", "tree/deploy", "--live", "-o", "markdown"],
+            vec!["plan", "tree/deploy", "--live", "-o", "json"],
+            vec!["plan", "tree/deploy", "--live", "-o", "html"],
         ] {
             scene.types(&arguments);
         }
@@ -218,6 +222,8 @@ async fn sr15_no_output_shows_a_byte_of_a_secret() {
     for arguments in [
         vec!["diff", "tree/deploy"],
         vec!["diff", "tree/deploy", "-o", "json"],
+        vec!["plan", "tree/deploy", "--live"],
+        vec!["plan", "tree/deploy", "--live", "-o", "json"],
         vec!["sources"],
         vec!["sources", "-o", "json"],
         vec!["sources", "-o", "yaml"],

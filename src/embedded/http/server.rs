@@ -27,6 +27,8 @@ use tokio_rustls::{
 };
 use tower::Service;
 
+use crate::listen::Acceptor;
+
 /// How many connections may be open at once; more wait to be accepted.
 const CONNECTIONS: usize = 2048;
 /// How long a client may take to say hello.
@@ -108,27 +110,26 @@ where
     S::Future: Send,
     B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
 {
-    let acceptor = TlsAcceptor::from(identity.tls);
+    let tls = TlsAcceptor::from(identity.tls);
     let graceful = GracefulShutdown::new();
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     let mut stop = std::pin::pin!(stop);
+    let mut acceptor = Acceptor::new(listener, "cluster");
     loop {
-        let Ok(slot) = slots.clone().acquire_owned().await else { break };
-        let stream = tokio::select! {
-            () = &mut stop => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    // Out of file descriptors, usually: wait for some to come free instead of spinning.
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            },
+        let next = async {
+            let slot = slots.clone().acquire_owned().await;
+            (slot, acceptor.next().await)
         };
-        let (acceptor, service, watcher) = (acceptor.clone(), service.clone(), graceful.watcher());
+        // The stop is heard, too, while every slot is taken or nothing can be accepted.
+        let (Ok(slot), stream) = (tokio::select! {
+            () = &mut stop => break,
+            next = next => next,
+        }) else {
+            break;
+        };
+        let (tls, service, watcher) = (tls.clone(), service.clone(), graceful.watcher());
         tokio::spawn(async move {
-            let Some(stream) = handshake(acceptor, stream).await else { return };
+            let Some(stream) = handshake(tls, stream).await else { return };
             let builder = protocols();
             let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
             if let Err(error) = watcher.watch(connection.into_owned()).await {
@@ -137,7 +138,7 @@ where
             drop(slot);
         });
     }
-    drop(listener);
+    drop(acceptor);
     if tokio::time::timeout(FAREWELL, graceful.shutdown()).await.is_err() {
         tracing::warn!("some answers were still under way");
     }

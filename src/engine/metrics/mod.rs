@@ -142,7 +142,7 @@ pub struct Metrics {
     attempts: BTreeMap<String, [Histogram; 3]>,
     requests: BTreeMap<Request, u64>,
     endings: BTreeMap<(Machine, Ending), u64>,
-    refusals: u64,
+    refusals: BTreeMap<Machine, u64>,
     decisions: Histogram,
     fence_waits: BTreeMap<Machine, u64>,
     watch_restarts: BTreeMap<String, u64>,
@@ -173,8 +173,8 @@ impl Metrics {
     }
 
     /// A verdict would have broken a rule.
-    pub fn refused(&mut self) {
-        self.refusals += 1;
+    pub fn refused(&mut self, machine: Machine) {
+        *self.refusals.entry(machine).or_default() += 1;
     }
 
     /// A pass was due before what the last one wrote was seen.
@@ -355,7 +355,8 @@ impl Metrics {
         );
         let refused =
             family("tidegate_refused_total", "Verdicts that would have broken a rule and were refused.", counter);
-        page.samples(refused, [(of(Machine::Rollout), self.refusals as f64)]);
+        let refusals = |machine| self.refusals.get(&machine).copied().unwrap_or_default() as f64;
+        page.samples(refused, [Machine::Rollout, Machine::Sync].map(|machine| (of(machine), refusals(machine))));
         let waits =
             family("tidegate_fence_waits_total", "Times a pass was due before its last writes were seen.", counter);
         page.samples(waits, self.fence_waits.iter().map(|(machine, count)| (of(*machine), *count as f64)));

@@ -59,6 +59,7 @@ fn a_page_has_argos_names_labels_and_help() {
     metrics.passed(&Key { machine: Machine::Service, place: web.clone() }, 9.0, Ending::Settled);
     metrics.passed(&Key { machine: Machine::Analysis, place: Place::new("shop", "web-1") }, 0.2, Ending::Settled);
     metrics.fenced(Machine::Rollout);
+    metrics.refused(Machine::Sync);
     metrics.announced(web, "Normal", "RolloutPaused");
     metrics.asked(Request::of("PATCH", "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web/status", 200));
     let page = metrics.page(&objects(&rollout(), &run()), &gauges(), at(0));
@@ -95,6 +96,8 @@ fn a_page_has_argos_names_labels_and_help() {
         r#"tidegate_writes_total{kind="rollouts",verb="patch"} 1"#.to_owned(),
         r#"tidegate_cache_objects{kind="rollouts"} 1"#.to_owned(),
         "tidegate_fenced 3".to_owned(),
+        r#"tidegate_refused_total{machine="rollout"} 0"#.to_owned(),
+        r#"tidegate_refused_total{machine="sync"} 1"#.to_owned(),
         "tidegate_queue_depth 2".to_owned(),
         r#"tidegate_passes_total{machine="service",outcome="settled"} 1"#.to_owned(),
         r#"tidegate_fence_waits_total{machine="rollout"} 1"#.to_owned(),

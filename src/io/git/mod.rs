@@ -24,6 +24,7 @@ mod notes;
 mod pack;
 mod push;
 mod revert;
+mod review;
 mod signature;
 mod ssh;
 mod store;

@@ -48,7 +48,7 @@ impl Board {
 
     /// Answers until it is dropped.
     pub async fn serve(self, listener: TcpListener) {
-        serve::answer_with(listener, move |method, path| {
+        serve::answer_with(listener, "pages", move |method, path| {
             let answer = self.answer(&method, &path);
             async move { answer }
         })

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::{Settings, Shared, keep::Subject, pass::State};
 use crate::{
@@ -20,6 +20,10 @@ use crate::{
     model::{
         git_source::{GitSource, OnAbort, Reference},
         remote::Remote,
+    },
+    plan::{
+        changes,
+        review::{self, Review},
     },
     sync::{
         self,
@@ -61,9 +65,10 @@ pub async fn look(state: &mut State, of: Fetching<'_>, hinted: bool) {
     }
     let now = settings.clock.now();
     let asked = !subject.request.is_empty() && subject.request != status.last_sync_request;
-    let due = state.poll_at(spec).is_none_or(|at| at <= now) || state.generation != subject.generation;
+    let due = state.poll_at(subject, spec).is_none_or(|at| at <= now) || state.generation != subject.generation;
     if due || hinted || asked {
         state.polled = Some(now);
+        state.polls = state.polls.wrapping_add(1);
         match resolve(state, of).await {
             Ok(fetched) => {
                 state.failed = None;
@@ -213,7 +218,15 @@ async fn follow(state: &mut State, of: Fetching<'_>, head: &Fetched) -> Result<v
     if !is_same || state.followed.as_ref().is_some_and(|followed| !followed.set.problems.is_empty()) {
         let former = kinds::forget(&mut state.sorts);
         state.former.extend(former);
+        let before = planned(state, of, &commit, head, now).await;
         let (revision, set) = load(state, of, &commit, head, now).await?;
+        state.review = before.and_then(|(messages, before)| {
+            let hash = changes(&before, &set, &scope(&subject.place, spec).namespace).hash;
+            Some((commit.as_str().into(), Review::of(messages.iter().map(String::as_str), &hash)?))
+        });
+        if let Some((commit, review)) = &state.review {
+            tracing::info!(source = %subject.place, %commit, %review, "commit names a reviewed plan");
+        }
         state.generation = subject.generation;
         state.followed = Some(Box::new(view::Commit {
             revision,
@@ -253,6 +266,27 @@ async fn follow(state: &mut State, of: Fetching<'_>, head: &Fetched) -> Result<v
     let waits = head.commit != commit.revision.commit;
     commit.waiting = waits.then(|| GitRevision { commit: head.commit.clone(), ..GitRevision::default() });
     Ok(commit)
+}
+
+/// If a commit names the plan that was reviewed: the messages that may, and what the commit was made on wanted. Nothing is
+/// said where that cannot be read: it says nothing about the commit.
+async fn planned(
+    state: &mut State,
+    of: Fetching<'_>,
+    commit: &str,
+    head: &Fetched,
+    now: Timestamp,
+) -> Option<(Vec<String>, Set)> {
+    let (_, store) = state.store.clone()?;
+    let hash = commit.to_owned();
+    let read = blocking(move || Ok((store.messages(&hash)?, store.first_parent(&hash)?))).await;
+    let (messages, parent) = read.ok()?;
+    messages.iter().find_map(|message| review::reviewed(message))?;
+    let before = match parent {
+        Some(parent) => load(state, of, &parent, head, now).await.ok()?.1,
+        None => Set::default(),
+    };
+    Some((messages, before))
 }
 
 /// Gets an earlier commit again, if our copy of the repository does not have it: it may be a new one.
@@ -416,12 +450,4 @@ pub fn scope(source: &Place, spec: &GitSource) -> Scope {
         named => named.to_vec(),
     };
     Scope { namespace: target.into(), allowance: Allowance { kinds: spec.kinds.clone(), namespaces } }
-}
-
-/// When a source is looked at next: its interval later, and up to a tenth of it more, so that many do not come at once.
-pub fn next_poll(polled: Timestamp, interval: SignedDuration, name: &str) -> Timestamp {
-    let spread = name.bytes().fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 1000;
-    let jitter =
-        interval.checked_div(10_000).unwrap_or_default().saturating_mul(i32::try_from(spread).unwrap_or_default());
-    super::later(super::later(polled, interval), jitter)
 }

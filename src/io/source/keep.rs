@@ -1,7 +1,9 @@
 //! What a source is, and where what it has reached is kept: in the status of its GitSource, or in a ConfigMap for one
 //! that was given on the command line.
 
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
+
+use jiff::Timestamp;
 
 use super::{Given, git_sources};
 use crate::{
@@ -15,10 +17,11 @@ use crate::{
     },
     io::{
         api::{Api, Error, Force, Run},
-        pass::Written,
+        pass::{self, Written},
     },
     kubernetes::value::Value,
     model::{git_source::GitSource, parse, problem::Problem},
+    rollout::Event,
     sync::Guard,
     value,
 };
@@ -97,6 +100,14 @@ impl Subject {
 }
 
 impl Subject {
+    /// What tells it from every other source: its uid, or its name if it was given on the command line.
+    pub fn identity(&self) -> Cow<'_, str> {
+        match self.uid.as_str() {
+            "" => self.place.to_string().into(),
+            uid => uid.into(),
+        }
+    }
+
     /// Whether its deletion waits for us.
     pub fn is_guarded(&self) -> bool {
         self.finalizers.iter().any(|name| name == FINALIZER)
@@ -216,6 +227,17 @@ pub async fn record(
             Ok(None)
         }
     }
+}
+
+/// Warns of something as an event of a GitSource. A source that was given on the command line has no object that events
+/// could be about: its log says the same.
+pub async fn announce(api: &Api, subject: &Subject, reason: &'static str, message: String, now: Timestamp) {
+    let Kept::Object(_, version) = &subject.kept else { return };
+    let mut object = value!({"metadata": {"uid": subject.uid.as_str(), "resourceVersion": version.to_string()}});
+    object.set_at(&["metadata", "name"], &subject.place.name);
+    object.set_at(&["metadata", "namespace"], &subject.place.namespace);
+    let event = Event { warning: true, reason, message };
+    pass::announce_about(api, kind::GIT_SOURCE, &object, &event, now).await;
 }
 
 fn reports(place: &Place) -> Place {

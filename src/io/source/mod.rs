@@ -50,6 +50,7 @@ use crate::{
         fence::Fence,
         key::{Key, Machine, ObjectKey, Place, Resource},
         queue::{Outcome, Queue},
+        state::unknown,
     },
     kubernetes::value::Value,
     model::{
@@ -189,6 +190,8 @@ const WORKERS: usize = 8;
 const BACKLOG: usize = 1024;
 /// How long nothing happens before the loop looks around anyway.
 const IDLE: Duration = Duration::from_secs(60);
+/// How often fences are looked at that stand too long.
+const OVERDUE_CHECK: Duration = Duration::from_secs(5);
 /// How long passes under way may take to end when the daemon is told to.
 const FAREWELL: Duration = Duration::from_secs(10);
 
@@ -252,9 +255,15 @@ struct Shared {
 #[derive(Default)]
 struct Seen {
     cache: Cache,
-    watches: HashMap<Resource, AbortHandle>,
+    watches: HashMap<Resource, Watch>,
     /// What each source follows. What none does any more is let go of.
     needed: HashMap<Place, BTreeSet<Resource>>,
+}
+
+/// A watch that is under way.
+struct Watch {
+    task: AbortHandle,
+    selector: String,
 }
 
 impl Shared {
@@ -272,37 +281,52 @@ impl Shared {
         self.seen().needed.insert(source.clone(), resources);
     }
 
-    /// Ends the watches that no source needs any more.
-    fn let_go(&self) {
+    /// Ends the watches that no source needs any more. Answers which: nothing of these is seen any more.
+    fn let_go(&self) -> Vec<Resource> {
+        let mut ended = Vec::new();
         let mut seen = self.seen();
         let Seen { cache, watches, needed } = &mut *seen;
         let idle = |resource: &Resource| {
             *resource != git_sources() && !needed.values().any(|resources| resources.contains(resource))
         };
-        watches.retain(|resource, task| {
+        watches.retain(|resource, watch| {
             if !idle(resource) {
                 return true;
             }
-            tracing::debug!(%resource, "nobody needs it any more");
-            task.abort();
+            tracing::debug!(%resource, "ending an unused watch");
+            watch.task.abort();
             cache.drop(resource);
+            ended.push(resource.clone());
             false
         });
+        ended
     }
 
     /// Begins to follow a resource, if nobody does. Answers whether all of it is known.
     fn follow(&self, resource: &Resource, selector: &str) -> bool {
         let mut seen = self.seen();
         if !seen.watches.contains_key(resource) {
-            let scope = watch::Scope {
-                namespace: self.namespace.clone(),
-                selector: selector.to_owned(),
-                ..watch::Scope::of(resource)
-            };
-            let task = tokio::spawn(watch::follow(self.api.clone(), scope, self.sender.clone()));
-            seen.watches.insert(resource.clone(), task.abort_handle());
+            let task = self.watch(resource, selector);
+            seen.watches.insert(resource.clone(), Watch { task, selector: selector.to_owned() });
         }
         seen.cache.is_listed(resource)
+    }
+
+    /// Begins a watch anew: with a list.
+    fn follow_anew(&self, resource: &Resource) {
+        if let Some(watch) = self.seen().watches.get_mut(resource) {
+            watch.task.abort();
+            watch.task = self.watch(resource, &watch.selector);
+        }
+    }
+
+    fn watch(&self, resource: &Resource, selector: &str) -> AbortHandle {
+        let scope = watch::Scope {
+            namespace: self.namespace.clone(),
+            selector: selector.to_owned(),
+            ..watch::Scope::of(resource)
+        };
+        tokio::spawn(watch::follow(self.api.clone(), scope, self.sender.clone())).abort_handle()
     }
 }
 
@@ -354,6 +378,7 @@ impl Sources {
     ) {
         tokio::pin!(stop);
         let mut hinting = true;
+        let mut overdue = tokio::time::interval(OVERDUE_CHECK);
         loop {
             self.start_passes();
             let now = self.clock.now();
@@ -371,10 +396,11 @@ impl Sources {
                     None => hinting = false,
                 },
                 Some(done) = self.passes.join_next_with_id(), if !self.passes.is_empty() => self.finish(done),
+                _ = overdue.tick() => self.list_overdue(),
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        self.shared.seen().watches.values().for_each(AbortHandle::abort);
+        self.shared.seen().watches.values().for_each(|watch| watch.task.abort());
         let farewell = async { while self.passes.join_next().await.is_some() {} };
         if tokio::time::timeout(FAREWELL, farewell).await.is_err() {
             tracing::warn!("syncs were still under way and are abandoned; the next start continues from what is");
@@ -398,6 +424,14 @@ impl Sources {
         }
     }
 
+    /// Lists a resource anew if a fence has waited too long for one of its objects: an event was lost, or never to come.
+    fn list_overdue(&mut self) {
+        for resource in self.fence.overdue(self.clock.now()) {
+            tracing::warn!(%resource, "a write was not seen in time; listing anew");
+            self.shared.follow_anew(&resource);
+        }
+    }
+
     /// Takes in what a watch delivered: the fence is lowered, and who is concerned is queued.
     fn hear(&mut self, resource: &Resource, news: News) {
         let list = match &news {
@@ -410,8 +444,11 @@ impl Sources {
         if !seen.watches.contains_key(resource) {
             return;
         }
+        let is_unserved = news == News::Unserved;
+        let unknown = unknown(&seen.cache, resource, &news);
         let changes = seen.cache.take(resource, news);
-        let mut free = Vec::new();
+        let mut free = if is_unserved { self.fence.saw_list(resource, u64::MAX, |_| false) } else { Vec::new() };
+        free.extend(unknown.into_iter().flat_map(|(object, version)| self.fence.saw_gone(&object, version)));
         for change in &changes {
             let object = ObjectKey { resource: resource.clone(), place: change.place.clone() };
             free.extend(match &change.after {
@@ -434,7 +471,6 @@ impl Sources {
                     Some(_) => self.look(&change.place),
                     None => {
                         self.queue.forget(&key(&change.place));
-                        self.fence.forget(&key(&change.place));
                         self.states.remove(&change.place);
                         self.settings.board.iter().for_each(|board| board.clear(&change.place));
                         seen.needed.remove(&change.place);
@@ -524,24 +560,27 @@ impl Sources {
             for write in written {
                 match write {
                     Written::Version(object, version) => {
-                        let known = seen.cache.get(&object.resource, &object.place).map_or(0, version_of);
                         let followed =
                             seen.watches.contains_key(&object.resource) && self.shared.reaches(&object.place.namespace);
-                        if known < version && followed {
-                            self.fence.wrote(&key, &object, version);
+                        if seen.cache.position(&object.resource) < version && followed {
+                            self.fence.wrote(&key, &object, version, now);
                         }
                     }
                     Written::Deleted(object, uid, version) => {
                         let known = seen.cache.get(&object.resource, &object.place);
                         let is_there = known.is_some_and(|known| known.str_at(&["metadata", "uid"]) == Some(&uid));
                         if is_there && known.map_or(0, version_of) <= version {
-                            self.fence.deleted(&key, &object, &uid, version);
+                            self.fence.deleted(&key, &object, &uid, version, now);
                         }
                     }
                 }
             }
         }
-        self.shared.let_go();
+        for resource in self.shared.let_go() {
+            for key in self.fence.saw_list(&resource, u64::MAX, |_| false) {
+                self.look(&key.place);
+            }
+        }
         let settled = matches!(outcome, Outcome::Settled(_));
         self.queue.done(&key, outcome, now);
         // What was written is looked at again, as soon as it is seen.

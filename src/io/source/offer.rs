@@ -1,6 +1,7 @@
 //! Offers a revert of a commit that failed, on a branch of its own: in the repository on this machine, or on its host.
 //!
-//! Whoever cannot be offered anything never holds a sync up. Never touches the branch that is followed.
+//! An offer that cannot be made never holds a sync up. Never touches the branch that is followed, and is never made for a
+//! verdict that was not checked.
 
 use jiff::SignedDuration;
 
@@ -15,14 +16,20 @@ use crate::{
 };
 
 /// How long to wait after a push that did not work.
-const AGAIN: SignedDuration = SignedDuration::from_mins(10);
+const RETRY_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
-/// The branch on which a revert is offered, once it is.
+/// The branch on which a revert of a commit is offered, if it is known to be.
+pub fn offered(state: &State, commit: &str) -> Option<String> {
+    let (_, _, branch) = state.offered.as_ref().filter(|(of, _, _)| of == commit)?;
+    branch.clone()
+}
+
+/// Offers a revert; answers with the branch, once there is one.
 pub async fn offer(state: &mut State, of: Fetching<'_>, offer: &Offer) -> Option<String> {
     let now = of.settings.clock.now();
     if let Some((commit, at, branch)) = &state.offered
         && *commit == offer.from
-        && (branch.is_some() || now.duration_since(*at) < AGAIN)
+        && (branch.is_some() || now.duration_since(*at) < RETRY_AFTER)
     {
         return branch.clone();
     }

@@ -1,4 +1,4 @@
-//! One pass about a source: fetch, observe, decide, record, act, tell.
+//! One pass about a source: fetch, observe, decide, act, offer, tell, record.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -16,10 +16,13 @@ use super::{
     tell::{Teller, Telling},
 };
 use crate::{
-    api::{GitRevision, GitSourceStatus, ShownSecret},
+    api::{
+        GitRevision, GitSourceStatus, ShownSecret,
+        constants::{condition, reason},
+    },
     engine::{
         cache::version_of,
-        key::{ObjectKey, Place, Resource},
+        key::{Machine, ObjectKey, Place, Resource},
         queue::Outcome,
     },
     io::{
@@ -37,17 +40,28 @@ use crate::{
         remote::Remote,
         secret::Secret,
     },
+    plan::review::Review,
     sync::{
-        self, Action, Life, Report, Verdict, View, Write, check,
+        self, Action, Broken, Life, Report, Verdict, View, Write, check,
         compare::Difference,
         decide,
         id::{Id, Sorts},
         prune::{self, Stale},
+        refuse,
         set::{Part, Set},
         view::{Answer, Commit, Fetched, Memo, Refusal, digest_of},
     },
     value,
 };
+
+/// A report about a whole commit that was carried out also says whether that is what was reviewed.
+fn reviewed(report: &Report, review: Option<&(Text, Review)>) -> Report {
+    let Some((_, review)) = review.filter(|(commit, _)| *commit == report.commit) else { return report.clone() };
+    if report.rollout.is_some() || report.state != sync::State::Success {
+        return report.clone();
+    }
+    Report { words: format!("{}; {review}", report.words), ..report.clone() }
+}
 
 /// What is remembered of a source between passes, and found again after a restart.
 #[derive(Default)]
@@ -56,6 +70,8 @@ pub struct State {
     pub(super) store: Option<(String, Store)>,
     /// When it was last looked at.
     pub(super) polled: Option<Timestamp>,
+    /// How often it was, in this life of the daemon.
+    pub(super) polls: u64,
     /// What its reference was at.
     pub(super) head: Option<git::Fetched>,
     /// Why it could not be looked at last time.
@@ -94,6 +110,8 @@ pub struct State {
     pub(super) offered: Option<(Text, Timestamp, Option<String>)>,
     /// Which hosts Secrets were shown to.
     pub(super) shown: Vec<ShownSecret>,
+    /// The commit that names a reviewed plan, and how it compares with that.
+    pub(super) review: Option<(Text, Review)>,
     /// What commits were last told.
     told: HashMap<(Text, Option<Text>), Report>,
 }
@@ -137,8 +155,8 @@ fn is_at_rest(state: &State, view: &View, verdict: &Verdict) -> bool {
 
 impl State {
     /// When the repository is to be looked at again.
-    pub(super) fn poll_at(&self, spec: &GitSource) -> Option<Timestamp> {
-        self.polled.map(|polled| fetch::next_poll(polled, spec.interval, &spec.url))
+    pub(super) fn poll_at(&self, subject: &Subject, spec: &GitSource) -> Option<Timestamp> {
+        self.polled.map(|polled| super::later(polled, spec.next_look(&subject.identity(), self.polls)))
     }
 }
 
@@ -222,21 +240,10 @@ impl Pass<'_> {
             None => Fetched::Nothing,
         };
         let Some(mut view) = self.view(state, status, fetched).await? else { return Ok(None) };
-        let mut verdict = decide(&view);
-        if let (Some(offer), Some(spec)) = (&verdict.offer, spec) {
-            // What the commit is told includes where its revert is.
-            let fetching = Fetching { subject, spec, status: &view.status, settings, shared };
-            view.offered = offer::offer(state, fetching, offer).await;
-            verdict = decide(&view);
-        }
-        let broken = check(&view, &verdict);
-        let reasons: Vec<String> = verdict.reasons.iter().map(ToString::to_string).collect();
-        tracing::info!(source = %subject.place, actions = verdict.actions.len(), reasons = reasons.join("; "), "decided");
-        if !broken.is_empty() {
-            let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
-            tracing::error!(source = %subject.place, rules = words.join("; "), "refused to do what would break a rule");
-            return Ok(self.poll(state));
-        }
+        let mut verdict = match self.decide(&view) {
+            Ok(verdict) => verdict,
+            Err(broken) => return self.refuse(state, &view, &broken, written).await,
+        };
         if let Some(guard) = verdict.guard {
             // Everything else when that is seen.
             written.extend(keep::guard(self.api, subject, guard).await?);
@@ -245,7 +252,72 @@ impl Pass<'_> {
         // What the inventory does not name yet is named before it is written. Nothing else waits for words.
         let is_named = verdict.status.inventory == view.status.inventory;
         let acted = if is_named { self.act(state, &view, &verdict, written).await } else { Ok(()) };
-        self.tell(state, &verdict).await;
+        if let (Some(offer), Some(spec)) = (&verdict.offer, spec) {
+            // Never before the verdict that wants it was checked. What the commit is told includes where its revert is.
+            let fetching = Fetching { subject, spec, status: &view.status, settings, shared };
+            view.offered = offer::offer(state, fetching, offer).await;
+            if view.offered.is_some() {
+                verdict = match self.decide(&view) {
+                    Ok(verdict) => verdict,
+                    Err(broken) => return self.refuse(state, &view, &broken, written).await,
+                };
+            }
+        }
+        self.publish(state, &view, &mut verdict, written).await?;
+        acted?;
+        if !is_named {
+            self.act(state, &view, &verdict, written).await?;
+        }
+        if written.is_empty() && is_at_rest(state, &view, &verdict) {
+            state.rest = Some(now_at);
+        }
+        Ok([verdict.wake, self.poll(state)].into_iter().flatten().min())
+    }
+
+    /// What is decided; a verdict that would break rules is never handed out.
+    fn decide(&self, view: &View) -> Result<Verdict, Vec<Broken>> {
+        let verdict = decide(view);
+        let broken = check(view, &verdict);
+        let reasons: Vec<String> = verdict.reasons.iter().map(ToString::to_string).collect();
+        let (actions, reasons) = (verdict.actions.len(), reasons.join("; "));
+        tracing::info!(source = %self.subject.place, actions, reasons, "decided");
+        if broken.is_empty() { Ok(verdict) } else { Err(broken) }
+    }
+
+    /// Says in status, to the commit, as an event and as a number that what was decided would break rules.
+    async fn refuse(
+        &self,
+        state: &mut State,
+        view: &View,
+        broken: &[Broken],
+        written: &mut Vec<Written>,
+    ) -> Result<Option<Timestamp>, Error> {
+        let mut verdict = refuse(view, broken);
+        let reasons: Vec<String> = verdict.reasons.iter().map(ToString::to_string).collect();
+        tracing::error!(source = %self.subject.place, reasons = reasons.join("; "), "would break a rule");
+        self.api.metrics().with(|metrics| metrics.refused(Machine::Sync));
+        self.publish(state, view, &mut verdict, written).await?;
+        // Said once: the next pass finds it in status.
+        let message = |status: &GitSourceStatus| {
+            let stalled = status.conditions.iter().find(|told| told.r#type == condition::STALLED);
+            stalled.map(|told| told.message.clone())
+        };
+        if let Some(new) = message(&verdict.status).filter(|new| message(&view.status).as_ref() != Some(new)) {
+            keep::announce(self.api, self.subject, reason::RECONCILIATION_ERROR, new, view.now).await;
+        }
+        Ok(self.poll(state))
+    }
+
+    /// Tells commits what was decided, shows it on the page of the source and records it.
+    async fn publish(
+        &self,
+        state: &mut State,
+        view: &View,
+        verdict: &mut Verdict,
+        written: &mut Vec<Written>,
+    ) -> Result<(), Error> {
+        let subject = self.subject;
+        self.tell(state, verdict).await;
         if !subject.is_leaving && subject.spec.as_ref().is_ok_and(|spec| !spec.suspend) {
             verdict.status.credentials = state.shown.clone();
         }
@@ -257,19 +329,12 @@ impl Pass<'_> {
         if matches!(subject.kept, Kept::ConfigMap) {
             state.status = Some(verdict.status.clone());
         }
-        acted?;
-        if !is_named {
-            self.act(state, &view, &verdict, written).await?;
-        }
-        if written.is_empty() && is_at_rest(state, &view, &verdict) {
-            state.rest = Some(now_at);
-        }
-        Ok([verdict.wake, self.poll(state)].into_iter().flatten().min())
+        Ok(())
     }
 
     fn poll(&self, state: &State) -> Option<Timestamp> {
         let spec = self.subject.spec.as_ref().ok().filter(|spec| !spec.suspend)?;
-        state.poll_at(spec)
+        state.poll_at(self.subject, spec)
     }
 
     async fn status(&self, state: &mut State) -> Result<GitSourceStatus, Error> {
@@ -312,6 +377,10 @@ impl Pass<'_> {
         let now = self.settings.clock.now();
         let interval = subject.spec.as_ref().map(|spec| spec.interval).unwrap_or_default();
         state.refused.retain(|_, (at, _)| now.duration_since(*at) < interval);
+        let offered = match &fetched {
+            Fetched::Commit(commit) => offer::offered(state, &commit.revision.commit),
+            Fetched::Nothing | Fetched::Failed(_) => None,
+        };
         let mut view = View {
             now,
             namespace: subject.place.namespace.clone(),
@@ -327,7 +396,7 @@ impl Pass<'_> {
             waits_for: subject.waits_for.clone(),
             refused: state.refused.iter().map(|(id, (_, refusal))| (id.clone(), refusal.clone())).collect(),
             answers: BTreeMap::new(),
-            offered: None,
+            offered,
             memo: state.memo.clone(),
             trouble: state.teller.as_ref().and_then(|(_, teller)| teller.trouble()),
         };
@@ -406,7 +475,9 @@ impl Pass<'_> {
     /// Tells commits what is new to them. Whoever cannot be told never holds anything up.
     async fn tell(&self, state: &mut State, verdict: &Verdict) {
         self.meet_teller(state).await;
-        for report in &verdict.reports {
+        let reports: Vec<Report> =
+            verdict.reports.iter().map(|report| reviewed(report, state.review.as_ref())).collect();
+        for report in &reports {
             let about = (report.commit.clone(), report.rollout.clone());
             let last = state.told.get(&about);
             // What ended was not overtaken.

@@ -1,10 +1,11 @@
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     sync::oneshot,
 };
 
 use super::*;
+use crate::listen::tests::{failing, too_many_files};
 
 const SECRET: &str = "It's a Secret to Everybody";
 /// `Hello, World!`, signed with the secret.
@@ -103,4 +104,32 @@ fn the_rate_is_kept() {
     let mut take = |millis: u64| bucket.take(2, began + Duration::from_millis(millis));
     let taken: Vec<bool> = [0, 0, 0, 0, 0, 400, 500, 600, 60_000].map(&mut take).to_vec();
     assert_eq!(taken, [true, true, true, true, false, false, true, false, true]);
+}
+
+/// A process that has no file descriptor left does not spend its time on finding that out, and hears again later.
+#[tokio::test(start_paused = true)]
+async fn a_door_that_cannot_be_opened_is_tried_now_and_then() {
+    let (sender, _news) = mpsc::channel(8);
+    let hooks = Hooks::new(Limits::default(), sender);
+    let (listener, outside) = failing((0..30).map(|_| too_many_files()));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let served = tokio::spawn(hooks.serve(listener, async { drop(stopped.await) }));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(outside.calls(), 7 + 9, "seven short waits, then one call a second");
+    let mut client = outside.connect().await;
+    client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(answer.lines().next(), Some("HTTP/1.1 404 Not Found"));
+    drop(stop);
+    served.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_door_that_cannot_be_opened_is_closed_at_once_when_told_to() {
+    let hooks = Hooks::new(Limits::default(), mpsc::channel(8).0);
+    let (listener, _outside) = failing((0..1000).map(|_| too_many_files()));
+    let began = tokio::time::Instant::now();
+    hooks.serve(listener, tokio::time::sleep(Duration::from_millis(5200))).await;
+    assert_eq!(began.elapsed(), Duration::from_millis(5200));
 }
