@@ -227,6 +227,9 @@ pub struct GitSourceStatus {
     /// The newest commit whose objects are all healthy and fully promoted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rolled_out: Option<GitRevision>,
+    /// The content that the source follows: the commit that brought it, and newer ones that did not change it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<FollowedContent>,
     /// What the source has written and may prune.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<InventoryEntry>,
@@ -280,6 +283,25 @@ pub struct GitRevision {
     /// When this was found, or done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
+}
+
+/// The content of a commit, and the commits that share it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct FollowedContent {
+    /// A digest of every object that the commit wants.
+    #[schemars(extend("x-required" = true))]
+    pub digest: String,
+    /// The commit that brought this content: the first one with it.
+    #[schemars(extend("x-required" = true))]
+    pub commit: String,
+    /// The newest commit with this content.
+    #[schemars(extend("x-required" = true))]
+    pub newest: String,
+    /// Commits older than the newest one whose commit statuses still follow this content, because it was not rolled out yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub following: Vec<String>,
 }
 
 /// An object that a source has written.

@@ -20,7 +20,9 @@ use super::{
     view::{Commit, Fetched, Life, View},
 };
 use crate::{
-    api::{Condition, GitRevision, GitSourceStatus, HeldObject, SourceProblem, Time, constants::condition},
+    api::{
+        Condition, FollowedContent, GitRevision, GitSourceStatus, HeldObject, SourceProblem, Time, constants::condition,
+    },
     kubernetes::value::{Text, Value},
     model::{
         git_source::{GitSource, OnAbort, OnNewCommit, Prune},
@@ -187,7 +189,7 @@ pub fn refuse(view: &View, broken: &[Broken]) -> Verdict {
     let words = reason.to_string();
     if let Fetched::Commit(commit) = &view.fetched {
         take_up(view, commit, &mut verdict);
-        verdict.reports.push(Report::new(&commit.revision.commit, State::Error, words.clone()));
+        report(view, commit, &mut verdict, State::Error, &words);
     }
     verdict.reasons.push(reason);
     told(view, &mut verdict.status, Standing::Stalled, &format!("RefusedByRule{}", first.rule), &words);
@@ -279,15 +281,22 @@ fn unfetched(view: &View, why: Option<&str>) -> Verdict {
     Verdict { status, ..Verdict::default() }
 }
 
-/// Takes a commit up: the one before, if it was not over, gives way.
+/// The most commits beside the newest one whose statuses follow one content.
+const MOST_FOLLOWING: usize = 20;
+
+/// Takes a commit up: the ones before give way if they were not over and this one changes something.
 fn take_up(view: &View, commit: &Commit, verdict: &mut Verdict) {
     verdict.status = view.status.clone();
     verdict.status.problems = Vec::new();
     let before = view.status.seen.as_ref().filter(|seen| seen.commit != commit.revision.commit);
+    let same = commit.set.problems.is_empty() && join(view, commit, verdict);
     if let Some(before) = before {
-        if !is_over(&view.status, &before.commit) {
-            let words = format!("by commit {}", short(&commit.revision.commit));
-            verdict.reports.extend(report::overtaken(view, &before.commit, &words));
+        if !same && !is_over(&view.status, &before.commit) {
+            let words = superseded_by(commit);
+            let following = view.status.content.iter().flat_map(|content| &content.following);
+            for overtaken in following.chain([&before.commit]) {
+                verdict.reports.extend(report::overtaken(view, overtaken, &words));
+            }
         }
         if commit.moved_back {
             let (from, to) = (before.commit.as_str().into(), commit.revision.commit.as_str().into());
@@ -303,6 +312,58 @@ fn take_up(view: &View, commit: &Commit, verdict: &mut Verdict) {
         let words = reason.to_string();
         verdict.reports.push(Report::new(&waiting.commit, State::Pending, words));
         verdict.reasons.push(reason);
+    }
+}
+
+fn superseded_by(commit: &Commit) -> String {
+    format!("by commit {}", short(&commit.revision.commit))
+}
+
+/// Notes which content a commit wants; whether that is what the source follows already. A commit that changes no object does
+/// not supersede the one that did: both show how that one goes.
+fn join(view: &View, commit: &Commit, verdict: &mut Verdict) -> bool {
+    let id = &commit.revision.commit;
+    let digest = commit.set.digest().to_owned();
+    let Some(content) = verdict.status.content.as_mut().filter(|content| content.digest == digest) else {
+        let (commit, newest) = (id.clone(), id.clone());
+        verdict.status.content = Some(FollowedContent { digest, commit, newest, following: Vec::new() });
+        return false;
+    };
+    if content.newest == *id {
+        return true;
+    }
+    let rolled_out = view.status.rolled_out.as_ref().is_some_and(|done| done.commit == content.newest);
+    // After a commit that could not be read, the older ones had their last word.
+    let interrupted = view.status.seen.as_ref().is_some_and(|seen| seen.commit != content.newest);
+    if rolled_out || interrupted {
+        content.following.clear();
+    } else {
+        content.following.push(content.newest.clone());
+    }
+    content.following.retain(|following| following != id);
+    content.newest = id.clone();
+    if content.following.len() > MOST_FOLLOWING {
+        // Not the one that brought the content.
+        let dropped = content.following.remove(usize::from(content.following[0] == content.commit));
+        verdict.reports.extend(report::overtaken(view, &dropped, &superseded_by(commit)));
+    }
+    true
+}
+
+/// Reports how the content of a commit goes, on every commit that follows it.
+fn report(view: &View, commit: &Commit, verdict: &mut Verdict, state: State, words: &str) {
+    let Some(content) = verdict.status.content.clone() else { return };
+    let unchanged = match &view.spec {
+        Ok(spec) if !spec.path.is_empty() => format!("no change under {}", spec.path),
+        Ok(_) | Err(_) => "no change".to_owned(),
+    };
+    for id in content.following.iter().chain([&commit.revision.commit]) {
+        let words = if *id == content.commit {
+            words.to_owned()
+        } else {
+            format!("{unchanged}; same as {}: {words}", short(&content.commit))
+        };
+        verdict.reports.push(Report::new(id, state, words));
     }
 }
 
@@ -341,7 +402,7 @@ fn depends(view: &View, name: &str, commit: &Commit) -> Verdict {
     take_up(view, commit, &mut verdict);
     let reason = Reason::WaitsForSource(name.to_owned());
     told(view, &mut verdict.status, Standing::InProgress, "DependencyNotReady", &reason.to_string());
-    verdict.reports.push(Report::new(&commit.revision.commit, State::Pending, reason.to_string()));
+    report(view, commit, &mut verdict, State::Pending, &reason.to_string());
     verdict.reasons.push(reason);
     verdict
 }
@@ -376,7 +437,7 @@ fn restore(view: &View, spec: &GitSource, commit: &Commit, (revision, set): &(Gi
         }
     }
     told(view, &mut verdict.status, Standing::Stalled, "Restored", &words);
-    verdict.reports.push(Report::new(&commit.revision.commit, State::Failure, words));
+    report(view, commit, &mut verdict, State::Failure, &words);
     verdict.reports.extend(report::given_back(view, spec, commit, &verdict.status.held, &revision.commit));
     plan.into_verdict(verdict)
 }
@@ -390,7 +451,7 @@ fn lost(view: &View, commit: &Commit, why: &str) -> Verdict {
     let back = view.status.rolled_out.as_ref().map(|done| done.commit.as_str()).unwrap_or_default();
     let words = format!("{first}; commit {} cannot be put back: {why}", short(back));
     told(view, &mut verdict.status, Standing::Stalled, "Lost", &words);
-    verdict.reports.push(Report::new(&commit.revision.commit, State::Failure, words));
+    report(view, commit, &mut verdict, State::Failure, &words);
     verdict
 }
 
@@ -426,7 +487,10 @@ fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
         Standing::Stalled => State::Failure,
     };
     verdict.status.problems = plan.problems.iter().take(50).map(wire).collect();
-    verdict.reports.push(Report::new(&commit.revision.commit, state, outcome.words));
-    verdict.reports.extend(report::rollouts(view, spec, &commit.revision.commit, &pairs, &plan));
+    report(view, commit, &mut verdict, state, &outcome.words);
+    let following = verdict.status.content.iter().flat_map(|content| content.following.clone());
+    for id in following.chain([commit.revision.commit.clone()]).collect::<Vec<_>>() {
+        verdict.reports.extend(report::rollouts(view, spec, &id, &pairs, &plan));
+    }
     plan.into_verdict(verdict)
 }

@@ -3,7 +3,11 @@
 //! What is read here is what is written: the namespace is filled in, what a server alone may say is taken out, secrets in
 //! plain text become data. Never drops an object silently: one that is not understood is a problem with a place.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -29,6 +33,27 @@ pub struct Set {
     pub objects: Vec<Desired>,
     /// What is wrong with it. If anything is, nothing of it is written.
     pub problems: Vec<Problem>,
+    /// Computed when it is first asked for.
+    digest: OnceLock<String>,
+}
+
+impl Set {
+    /// A commit of which nothing can be had.
+    pub fn unreadable(problem: Problem) -> Set {
+        Set { problems: vec![problem], ..Set::default() }
+    }
+
+    /// A digest of every object with its content: two sets with the same digest want the same, in whichever files their objects
+    /// stand.
+    pub fn digest(&self) -> &str {
+        self.digest.get_or_init(|| {
+            let line = |object: &Desired| format!("{}/{}\t{}\n", object.id.group, object.id, object.digest);
+            let mut lines: Vec<String> = self.objects.iter().map(line).collect();
+            lines.sort_unstable();
+            let digest = ring::digest::digest(&ring::digest::SHA256, lines.concat().as_bytes());
+            digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        })
+    }
 }
 
 /// An object that a commit wants.

@@ -370,6 +370,97 @@ fn what_a_stable_or_canary_template_refers_to_stays_until_it_does_not() {
 }
 
 #[test]
+fn a_commit_that_changes_no_object_does_not_supersede() {
+    let mut scene = Scene::new();
+    scene.spec.path = "deploy".into();
+    scene.push(1, &rollout("web:1"));
+    scene.settle();
+    let good = scene.hash();
+    scene.rollout("Healthy", &good, &good);
+    scene.settle();
+    // The second one brings a bad image; the third one changes something elsewhere, while that is rolled out.
+    scene.push(2, &rollout("web:2"));
+    scene.settle();
+    scene.push(3, &rollout("web:2"));
+    scene.settle();
+    scene.last(2, State::Pending, "web: 2 of 2 pods");
+    scene.last(3, State::Pending, "no change under deploy; same as 22222222: web: 2 of 2 pods");
+    let bad = scene.hash();
+    scene.rollout("Degraded", &good, &bad);
+    scene.settle();
+    let failed = "web: aborted: it timed out (held since commit 22222222; a new commit or a retry goes on)";
+    scene.last(2, State::Failure, failed);
+    scene.last(3, State::Failure, &format!("no change under deploy; same as 22222222: {failed}"));
+    assert!(!scene.told.iter().any(|report| report.state == State::Superseded), "{:?}", scene.told);
+    // What helps the guilty one helps all.
+    scene.push(4, &rollout("web:2"));
+    scene.settle();
+    scene.rollout("Healthy", &bad, &bad);
+    scene.settle();
+    scene.last(2, State::Success, "rolled out: 1 object");
+    for digit in [3, 4] {
+        scene.last(digit, State::Success, "no change under deploy; same as 22222222: rolled out: 1 object");
+    }
+    // From then on the older ones are over, whatever comes.
+    let told = scene.told.len();
+    scene.push(5, &rollout("web:2"));
+    scene.settle();
+    scene.last(5, State::Success, "no change under deploy; same as 22222222: rolled out: 1 object");
+    assert!(scene.told[told..].iter().all(|report| report.commit == sha(5).as_str()), "{:?}", &scene.told[told..]);
+    scene.push(6, &rollout("web:3"));
+    scene.settle();
+    assert!(!scene.told.iter().any(|report| report.state == State::Superseded), "{:?}", scene.told);
+    // A change supersedes all that follow the content before it.
+    scene.push(7, &rollout("web:3"));
+    scene.settle();
+    scene.push(8, &rollout("web:1"));
+    scene.settle();
+    for digit in [6, 7] {
+        scene.last(digit, State::Superseded, "by commit 88888888");
+    }
+}
+
+#[test]
+fn a_commit_that_cannot_be_read_ends_those_before_it_and_joins_nothing() {
+    let mut scene = Scene::new();
+    scene.spec.path = "deploy".into();
+    scene.push(1, &rollout("web:1"));
+    scene.settle();
+    scene.push(2, "apiVersion: v1\nkind: [\n");
+    scene.settle();
+    scene.last(1, State::Superseded, "by commit 22222222");
+    scene.push(3, &rollout("web:1"));
+    scene.settle();
+    let hash = scene.hash();
+    scene.rollout("Healthy", &hash, &hash);
+    scene.settle();
+    scene.last(3, State::Success, "no change under deploy; same as 11111111: rolled out: 1 object");
+    let last = |digit: u8| scene.told.iter().rev().find(|report| report.commit == sha(digit).as_str()).unwrap().state;
+    assert_eq!((last(1), last(2)), (State::Superseded, State::Error));
+}
+
+#[test]
+fn only_so_many_commits_follow_one_content() {
+    let mut scene = Scene::new();
+    scene.push(1, &rollout("web:1"));
+    scene.settle();
+    for digit in 2..=30 {
+        scene.push(digit, &rollout("web:1"));
+        scene.settle();
+    }
+    let content = scene.status.content.clone().unwrap();
+    assert_eq!((content.following.len(), &content.following[0], &content.newest), (20, &sha(1), &sha(30)));
+    let superseded: BTreeSet<String> = scene
+        .told
+        .iter()
+        .filter(|report| report.state == State::Superseded)
+        .map(|report| report.commit.to_string())
+        .collect();
+    assert_eq!(superseded.len(), 9);
+    assert!(!superseded.contains(&sha(1)));
+}
+
+#[test]
 fn s60_a_commit_that_was_overtaken_is_told_so_and_never_succeeds() {
     let mut scene = Scene::new();
     scene.push(1, &rollout("web:1"));

@@ -130,6 +130,35 @@ async fn s60_a_superseded_commit_never_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn s60_a_commit_that_changes_no_object_has_the_outcome_of_the_one_that_did() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;
+    scene.until(&first, State::Success).await;
+    // A crashing image, and two seconds later a commit that changes only a text.
+    let guilty = scene.push(&[("deploy/web.yaml", &web("web:crash"))]).await;
+    scene.pass(2).await;
+    let innocent = scene.push(&[("README.md", "hello")]).await;
+    let failed = scene.until(&guilty, State::Failure).await;
+    let same = |words: &str| format!("no change under deploy; same as {}: {words}", &guilty[..8]);
+    assert_eq!(scene.until(&innocent, State::Failure).await, same(&failed));
+    assert!(!scene.told.iter().any(|report| report.state == State::Superseded), "{:#?}", scene.told);
+    // A later one says the same, also after a restart.
+    scene.kill().await;
+    scene.start();
+    let later = scene.push(&[("README.md", "hello again")]).await;
+    assert_eq!(scene.until(&later, State::Failure).await, same(&failed));
+    // With a good image all three turn green.
+    let fix = scene.push(&[("deploy/web.yaml", &web("web:2"))]).await;
+    scene.pass(2).await;
+    let text = scene.push(&[("README.md", "bye")]).await;
+    assert_eq!(scene.until(&fix, State::Success).await, "rolled out: 3 objects");
+    let words = format!("no change under deploy; same as {}: rolled out: 3 objects", &fix[..8]);
+    assert_eq!(scene.until(&text, State::Success).await, words);
+    assert_eq!(scene.last(&fix).unwrap().state, State::Success);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_version_that_crashes_is_given_up_held_and_followed_by_a_fix() {
     let mut scene = Scene::new();
     let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;

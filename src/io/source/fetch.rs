@@ -328,14 +328,14 @@ async fn load(
         && let Some(message) = unsigned(&store, of, head).await
     {
         let problem = Problem { file: Text::new(), line: 0, message };
-        return Ok((revision, Set { objects: Vec::new(), problems: vec![problem] }));
+        return Ok((revision, Set::unreadable(problem)));
     }
     let files = match files {
         Ok(files) => files,
         // The commit is there; what is asked of it is not. That is the commit's own problem.
         Err(error) => {
             let problem = Problem { file: Text::new(), line: 0, message: error.to_string() };
-            return Ok((revision, Set { objects: Vec::new(), problems: vec![problem] }));
+            return Ok((revision, Set::unreadable(problem)));
         }
     };
     let mut set = match parse(state, of, &files).await? {
