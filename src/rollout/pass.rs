@@ -45,7 +45,6 @@ impl<'v> Pass<'v> {
             duration: old.duration.clone(),
             canary: CanaryStatus {
                 weights: old.canary.weights.clone(),
-                current_experiment: old.canary.current_experiment.clone(),
                 ..CanaryStatus::default()
             },
             ..RolloutStatus::default()

@@ -54,7 +54,8 @@ impl Origin {
     pub fn recorded(seen: Seen) -> Origin {
         let one = [Some(seen.rollout), seen.workload].into_iter().flatten();
         let routes = seen.routes.into_iter().map(|routed| routed.object);
-        let all = one.chain(seen.sets).chain(seen.services).chain(seen.templates).chain(routes).chain(seen.runs);
+        let all = one.chain(seen.sets).chain(seen.services).chain(seen.templates).chain(routes);
+        let all = all.chain(seen.runs).chain(seen.experiments);
         Origin::Observed(seen.now, all.collect())
     }
 }
