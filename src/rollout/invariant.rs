@@ -195,7 +195,9 @@ fn ownership(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
                 continue;
             }
             Action::Patch { object: Subject::Experiment, name, .. } | Action::DeleteExperiment { name, .. } => {
-                let is_it = |one: &super::runs::Run| one.name == *name && object::controller(&one.object).as_deref() == Some(uid);
+                let is_it = |one: &super::runs::Run| {
+                    one.name == *name && object::controller(&one.object).as_deref() == Some(uid)
+                };
                 if !view.experiments.iter().any(is_it) {
                     broken.push(Broken::NotOurs(name.to_string()));
                 }

@@ -94,7 +94,12 @@ impl<'v> Pass<'v> {
         let canary = new.map(|new| new.info.hash.clone()).unwrap_or_default();
         let dynamic = routing(view).is_some_and(|(canary, _)| canary.dynamic_stable_scale);
         if let Some(from) = view.stable_set().and_then(|stable| step::returning_from(&view.rollout, &stable.info)) {
-            return Aim { weight: self.weight_back(), canary: from.into(), additional: Vec::new(), clears: Clears::Nothing };
+            return Aim {
+                weight: self.weight_back(),
+                canary: from.into(),
+                additional: Vec::new(),
+                clears: Clears::Nothing,
+            };
         }
         if is_fully_promoted(&view.rollout.status) {
             return Aim { weight: 0, canary, additional: Vec::new(), clears: Clears::Everything };
