@@ -81,7 +81,7 @@ pub fn see(cache: &Cache, place: &Place, now: Timestamp) -> Option<(Seen, Vec<Ob
         seen.extend(others);
         seen
     };
-    let runs = observe::runs(cache, &experiment.metadata);
+    let runs = observe::runs(cache, &resource::runs(), &experiment.metadata);
     let (templates, mut missing, _) = templates(cache, &object);
     let is_seen = |name: &str| runs.iter().any(|run| run.str_at(&["metadata", "name"]) == Some(name));
     let begun = experiment.status.analysis_runs.iter().map(|analysis| analysis.analysis_run.as_str());

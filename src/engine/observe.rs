@@ -156,18 +156,18 @@ pub fn see(cache: &Cache, place: &Place, rollout: &Rollout, now: Timestamp) -> O
         workload: workload.cloned(),
         pods,
         templates: templates(cache, rollout).0,
-        runs: runs(cache, &rollout.metadata),
+        runs: runs(cache, &resource::runs(), &rollout.metadata),
+        experiments: runs(cache, &resource::experiments(), &rollout.metadata),
         rollout: object,
         ..Seen::default()
     })
 }
 
-/// The AnalysisRuns that a Rollout or an Experiment controls, and those that have a name it might give.
-pub(super) fn runs(cache: &Cache, metadata: &ObjectMeta) -> Vec<Value> {
-    let resource = resource::runs();
-    let mut runs: Vec<Value> = cache.children(&resource, &metadata.uid).cloned().collect();
+/// The AnalysisRuns or Experiments that an object controls, and those that have a name it might give.
+pub(super) fn runs(cache: &Cache, resource: &Resource, metadata: &ObjectMeta) -> Vec<Value> {
+    let mut runs: Vec<Value> = cache.children(resource, &metadata.uid).cloned().collect();
     let beginning = format!("{}-", metadata.name);
-    let named = cache.named(&resource, &metadata.namespace, &beginning);
+    let named = cache.named(resource, &metadata.namespace, &beginning);
     let others: Vec<Value> = named.filter(|run| !runs.iter().any(|own| own.is(run))).cloned().collect();
     runs.extend(others);
     runs
@@ -310,6 +310,8 @@ pub fn concerned(
         let owner = owner_in(cache, &resource::rollouts(), object);
         let is_news = measure::is_news(change.before.as_ref(), change.after.as_ref());
         concerned.extend(owner.filter(|_| is_news).map(place_of));
+    } else if *resource == resource::experiments() {
+        concerned.extend(owner_in(cache, &resource::rollouts(), object).map(place_of));
     } else if *resource == resource::pods() {
         let rollouts = owner_in(cache, &resource::sets(), object).map_or_else(Vec::new, |set| claimants(cache, set));
         let needing = rollouts.iter().filter(|rollout| view::needs_pods(&api::read::<Rollout>(rollout).object, now));

@@ -70,6 +70,7 @@ impl Write {
                     Subject::Service => at(resource::services(), name),
                     Subject::Pod => at(resource::pods(), name),
                     Subject::Run => at(resource::runs(), name),
+                    Subject::Experiment => at(resource::experiments(), name),
                     Subject::Workload => {
                         let kind = view.rollout.spec.workload_ref.as_ref().map(|workload| workload.kind.as_str());
                         at(resource::workload(kind.unwrap_or_default()), name)
@@ -101,6 +102,19 @@ impl Write {
                 let body = value!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"});
                 let verb = Verb::Delete(uid.clone(), version);
                 Write { object: at(resource::runs(), name), subresource: "", verb, body }
+            }
+            Action::CreateExperiment { experiment } => Write {
+                object: at(resource::experiments(), ""),
+                subresource: "",
+                verb: Verb::Create,
+                body: experiment.clone(),
+            },
+            Action::DeleteExperiment { name, uid } => {
+                let experiment = view.experiments.iter().find(|experiment| experiment.name == *name);
+                let version = experiment.map_or(0, |experiment| version_of(&experiment.object));
+                let body = value!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"});
+                let verb = Verb::Delete(uid.clone(), version);
+                Write { object: at(resource::experiments(), name), subresource: "", verb, body }
             }
             Action::Evict { pod } => {
                 let body = value!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}});

@@ -240,6 +240,7 @@ impl Daemon {
         let objects = Objects {
             rollouts: cache.all(&resource::rollouts()).collect(),
             runs: cache.all(&resource::runs()).collect(),
+            experiments: cache.all(&resource::experiments()).collect(),
             templates: templates.collect(),
         };
         self.api.metrics().with(|metrics| metrics.page(&objects, &gauges, self.settings.clock.now()))

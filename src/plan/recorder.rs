@@ -9,7 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::forecast::{Analysis, Approval, Forecast, Outcome, Peak, Point, Return, Step, WaitsFor};
 use crate::{
-    api::{self, Rollout, constants::label, constants::phase},
+    api::{
+        self, Rollout,
+        constants::{kind, label, phase},
+    },
     kubernetes::{schema::quantity::Quantity, value::Value},
     model::{health, limits, names::StepText, replica_set::ReplicaSet},
     rollout::{step, wait::Wait},
@@ -24,7 +27,9 @@ pub struct Scene<'s> {
     pub rollout: &'s Value,
     /// The ReplicaSets that it controls.
     pub sets: &'s [Value],
-    /// The AnalysisRuns that it controls.
+    /// The ReplicaSets that its Experiments control.
+    pub compared: &'s [Value],
+    /// The AnalysisRuns that it controls, and those of its Experiments.
     pub runs: &'s [Value],
 }
 
@@ -92,7 +97,7 @@ impl Recorder {
         };
         if let Some(before) = before {
             let rollout: Rollout = api::read(before.rollout).object;
-            recorder.count(start, &rollout, before.sets);
+            recorder.count(&before, &rollout);
         }
         recorder
     }
@@ -107,7 +112,7 @@ impl Recorder {
             Expects::Size => true,
             Expects::Return => status.current_pod_hash == self.old,
         };
-        self.count(scene.now, &rollout, scene.sets);
+        self.count(&scene, &rollout);
         if !is_taken_up || !(is_begun || self.is_back(&rollout)) {
             return Vec::new();
         }
@@ -123,7 +128,7 @@ impl Recorder {
         }
         self.enter(row, scene.now, &rollout);
         self.update(&rollout, &sets);
-        self.analyses(scene)
+        self.analyses(scene, &rollout)
     }
 
     /// Whether it returned to the version it came from.
@@ -375,8 +380,8 @@ impl Recorder {
     }
 
     /// Notes pods, traffic and requests at this moment.
-    fn count(&mut self, now: Timestamp, rollout: &Rollout, sets: &[Value]) {
-        let status = &rollout.status;
+    fn count(&mut self, scene: &Scene<'_>, rollout: &Rollout) {
+        let (now, sets, status) = (scene.now, scene.sets, &rollout.status);
         let infos: Vec<ReplicaSet> = sets.iter().map(ReplicaSet::of).collect();
         let is_version = self.expects != Expects::Size && !self.old.is_empty();
         let of = |set: &ReplicaSet| set.hash.as_str() == self.old || !is_version;
@@ -404,9 +409,10 @@ impl Recorder {
             Some(last) if (last.stable, last.canary, last.weight) == (point.stable, point.canary, point.weight) => {}
             Some(_) | None => self.forecast.curve.push(point),
         }
-        let peak = infos.iter().zip(sets).fold(Peak::default(), |peak, (info, set)| {
+        // Pods of an Experiment need room, but are no part of what serves.
+        let peak = sets.iter().chain(scene.compared).fold(Peak::default(), |peak, set| {
             let (cpu, memory) = requests(set);
-            let count = i64::from(info.current);
+            let count = i64::from(ReplicaSet::of(set).current);
             Peak {
                 pods: peak.pods + count,
                 cpu_millis: peak.cpu_millis.saturating_add(cpu.saturating_mul(count)),
@@ -429,7 +435,8 @@ impl Recorder {
     }
 
     /// Notes AnalysisRuns; answers the names of those that are new and not over.
-    fn analyses(&mut self, scene: Scene<'_>) -> Vec<String> {
+    fn analyses(&mut self, scene: Scene<'_>, rollout: &Rollout) -> Vec<String> {
+        let steps = rollout.spec.strategy.canary.as_ref().map(|canary| canary.steps.as_slice()).unwrap_or_default();
         let mut new = Vec::new();
         let Some(last) = self.forecast.steps.len().checked_sub(1) else { return new };
         for run in scene.runs {
@@ -444,10 +451,20 @@ impl Recorder {
             if self.others.contains(&name) {
                 continue;
             }
-            let role = run.str_at(&["metadata", "labels", label::ROLLOUT_TYPE]).unwrap_or_default();
+            let is_compared = run
+                .list_at(&["metadata", "ownerReferences"])
+                .iter()
+                .any(|owner| owner.str_at(&["kind"]) == Some(kind::EXPERIMENT));
+            let given = run.str_at(&["metadata", "labels", label::ROLLOUT_TYPE]).unwrap_or_default();
+            let role = if is_compared { kind::EXPERIMENT } else { given };
             // One that ended within the moment in which it began belongs to its step, not to the one after.
             let index = run.str_at(&["metadata", "labels", label::STEP_INDEX]).and_then(|text| text.parse().ok());
             let own = index.and_then(|index: usize| self.keys.iter().position(|key| *key == Row::Step(index)));
+            let compares = |key: &Row| match key {
+                Row::Step(index) => steps.get(*index).is_some_and(|step| step.experiment.is_some()),
+                _ => false,
+            };
+            let own = own.or_else(|| self.keys.iter().rposition(compares).filter(|_| is_compared));
             let at = own.unwrap_or(last);
             if let Some(step) = self.forecast.steps.get_mut(at) {
                 step.analyses.push(Analysis {

@@ -39,11 +39,14 @@ impl<'v> Pass<'v> {
         if self.traffic().is_break() {
             return self.count_only();
         }
+        if let Err(problem) = self.experiments() {
+            return self.invalid(&problem);
+        }
         if let Err(problem) = self.analysis_runs() {
             return self.invalid(&problem);
         }
         if self.has_begun_pause() {
-            self.because("an analysis was inconclusive: a person decides");
+            self.because("an analysis or an experiment was inconclusive: a person decides");
             return self.canary_status();
         }
         if self.canary_sets() == Scaled::No {
@@ -146,6 +149,7 @@ impl<'v> Pass<'v> {
             let done = index.unwrap_or_default() + 1;
             index = Some(done);
             next.canary.current_step_analysis_run_status = None;
+            next.canary.current_experiment.clear();
             let number = usize::try_from(done).unwrap_or_default();
             let count = usize::try_from(steps).unwrap_or_default();
             self.say(reason::STEP_COMPLETED, message::step_completed(number, count, &StepText(step).to_string()));
@@ -209,6 +213,8 @@ impl<'v> Pass<'v> {
         } else if step.set_weight.is_some() {
             let verified = self.next.canary.weights.as_ref().and_then(|weights| weights.verified);
             self.is_at_size() && verified != Some(false)
+        } else if step.experiment.is_some() {
+            self.experiment_went_well()
         } else if step.analysis.is_some() {
             self.went_well(Slot::Step)
         } else if step.set_header_route.is_some() || step.set_mirror_route.is_some() {

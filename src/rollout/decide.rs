@@ -14,7 +14,7 @@ use super::{
 use crate::{
     api::{
         RolloutStatus, Time,
-        constants::{condition, message, reason},
+        constants::{condition, kind, message, reason},
     },
     kubernetes::value::Value,
     model::{
@@ -132,24 +132,26 @@ pub fn deliberate(view: &View) -> Verdict {
 }
 
 /// What follows when the server refuses to create an object: status and an event say so, and nothing else changes. `None`
-/// for an action that creates neither a ReplicaSet nor an AnalysisRun.
+/// for an action that creates neither a ReplicaSet, an AnalysisRun nor an Experiment.
 pub fn refused(view: &View, action: &Action, why: &str) -> Option<Verdict> {
     match action {
         Action::CreateSet { .. } => Some(refused_set(view, why)),
-        Action::CreateRun { run } => Some(refused_run(view, run, why)),
+        Action::CreateRun { run } => Some(refused_run(view, kind::ANALYSIS_RUN, run, why)),
+        Action::CreateExperiment { experiment } => Some(refused_run(view, kind::EXPERIMENT, experiment, why)),
         Action::Patch { .. }
         | Action::DeleteSet { .. }
         | Action::DeleteRun { .. }
+        | Action::DeleteExperiment { .. }
         | Action::Route { .. }
         | Action::Evict { .. } => None,
     }
 }
 
-/// An AnalysisRun that cannot be created stops the update, as Argo Rollouts does. Argo says so only in its log; here it is
+/// An AnalysisRun or an Experiment that cannot be created stops the update, as Argo Rollouts does. Argo says so only in its log; here it is
 /// told like an argument that leads nowhere.
-fn refused_run(view: &View, run: &Value, why: &str) -> Verdict {
+fn refused_run(view: &View, kind: &str, run: &Value, why: &str) -> Verdict {
     let name = run.str_at(&["metadata", "name"]).unwrap_or_default();
-    let problem = format!("AnalysisRun '{name}' cannot be created: {why}");
+    let problem = format!("{kind} '{name}' cannot be created: {why}");
     let mut pass = Pass::new(view);
     let text = message::invalid_spec(&view.rollout.metadata.name, &problem);
     let said = conditions::find(&view.rollout.status.conditions, condition::INVALID_SPEC);

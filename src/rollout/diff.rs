@@ -70,6 +70,18 @@ pub enum Action {
         /// Its identity: another one of that name is left alone.
         uid: Text,
     },
+    /// Creates an Experiment.
+    CreateExperiment {
+        /// The whole of it.
+        experiment: Value,
+    },
+    /// Deletes an Experiment.
+    DeleteExperiment {
+        /// Its name.
+        name: Text,
+        /// Its identity: another one of that name is left alone.
+        uid: Text,
+    },
     /// Evicts a pod; a disruption budget may say no.
     Evict {
         /// Its name.
@@ -103,6 +115,8 @@ pub enum Subject {
     Workload,
     /// An AnalysisRun.
     Run,
+    /// An Experiment.
+    Experiment,
 }
 
 /// The writes that turn what was seen into what is wanted; none when nothing differs.
@@ -131,6 +145,13 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
     for (name, before) in &runs {
         actions.extend(target.runs.get(*name).and_then(|after| change(Subject::Run, name, before, after)));
     }
+    let experiments: BTreeMap<&Text, &Value> = view.experiments.iter().map(|one| (&one.name, &one.object)).collect();
+    let begun = target.experiments.iter().filter(|(name, _)| !experiments.contains_key(name));
+    actions.extend(begun.map(|(_, experiment)| Action::CreateExperiment { experiment: experiment.clone() }));
+    for (name, before) in &experiments {
+        let after = target.experiments.get(*name);
+        actions.extend(after.and_then(|after| change(Subject::Experiment, name, before, after)));
+    }
     actions.extend(scalings(view, target, &seen));
     let pods: BTreeMap<&str, &Value> = view.pods.iter().map(|pod| (name(pod), pod)).collect();
     for (name, before) in pods {
@@ -146,6 +167,8 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
     actions.extend(deleted.map(|(name, set)| Action::DeleteSet { name: (*name).into(), uid: uid(set) }));
     let forgotten = runs.iter().filter(|(name, _)| !target.runs.contains_key(**name));
     actions.extend(forgotten.map(|(name, run)| Action::DeleteRun { name: (*name).clone(), uid: uid(run) }));
+    let forgotten = experiments.iter().filter(|(name, _)| !target.experiments.contains_key(**name));
+    actions.extend(forgotten.map(|(name, one)| Action::DeleteExperiment { name: (*name).clone(), uid: uid(one) }));
     // Its revision follows that of its ReplicaSet: a number that was given is never given again.
     actions.extend(change(Subject::Rollout, &Text::default(), &view.object, &target.rollout));
     actions

@@ -194,9 +194,20 @@ fn ownership(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
                 }
                 continue;
             }
-            Action::CreateSet { .. } | Action::CreateRun { .. } | Action::Patch { .. } | Action::Route { .. } => {
+            Action::Patch { object: Subject::Experiment, name, .. } | Action::DeleteExperiment { name, .. } => {
+                let is_it = |one: &super::runs::Run| {
+                    one.name == *name && object::controller(&one.object).as_deref() == Some(uid)
+                };
+                if !view.experiments.iter().any(is_it) {
+                    broken.push(Broken::NotOurs(name.to_string()));
+                }
                 continue;
             }
+            Action::CreateSet { .. }
+            | Action::CreateRun { .. }
+            | Action::CreateExperiment { .. }
+            | Action::Patch { .. }
+            | Action::Route { .. } => continue,
         };
         let set = seen.iter().find(|set| set.str_at(&["metadata", "name"]) == Some(name.as_str()));
         let owner = set.and_then(|set| object::controller(set));
@@ -305,7 +316,7 @@ fn own_fields(object: Subject) -> &'static [&'static str] {
         Subject::Service => &["metadata.annotations", "spec.selector.rollouts-pod-template-hash"],
         Subject::Pod => &["metadata.labels", "metadata.annotations"],
         Subject::Workload => &["spec.replicas"],
-        Subject::Run => &["spec.terminate"],
+        Subject::Run | Subject::Experiment => &["spec.terminate"],
     }
 }
 

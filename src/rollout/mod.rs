@@ -6,8 +6,8 @@
 //!
 //! Pure: never reads, writes, asks the time or fails. [`view`] makes sense of what was read, [`decide()`] says what should
 //! be, [`diff()`] makes the writes of it, [`check`] refuses what must never happen. [`rest`] recognises a Rollout that needs
-//! nothing, without an allocation. Experiments as steps have their place in status and in the step machine; a Rollout that
-//! needs them, or a router without a leaf in [`crate::route`], waits and says so.
+//! nothing, without an allocation. A Rollout that needs a step plugin, or a router without a leaf in [`crate::route`], waits and
+//! says so.
 //!
 //! The decision works on the wire types where the design has exact ones: Argo Rollouts gives meaning to specifications
 //! that its validation never saw (sizes below zero, an index that a person wrote), and the same functions answer its
@@ -20,6 +20,7 @@ mod canary;
 mod decide;
 pub mod diff;
 mod duration;
+mod experiments;
 pub mod history;
 pub mod intent;
 pub mod invariant;

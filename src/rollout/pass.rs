@@ -43,11 +43,7 @@ impl<'v> Pass<'v> {
             alb: old.alb.clone(),
             albs: old.albs.clone(),
             duration: old.duration.clone(),
-            canary: CanaryStatus {
-                weights: old.canary.weights.clone(),
-                current_experiment: old.canary.current_experiment.clone(),
-                ..CanaryStatus::default()
-            },
+            canary: CanaryStatus { weights: old.canary.weights.clone(), ..CanaryStatus::default() },
             ..RolloutStatus::default()
         };
         Pass {

@@ -27,6 +27,7 @@ pub fn is_at_rest(view: &View) -> bool {
         && services_lead_to(view, new)
         && status_says_so(view, new)
         && view.runs_are_at_rest()
+        && view.experiments_are_at_rest()
 }
 
 /// Whether it has nothing that takes more than a look: pods to dress, nodes to keep off, a workload, a router.

@@ -39,7 +39,7 @@ use crate::{
 /// How many finished runs are kept if nothing is said.
 const KEPT: i32 = 5;
 
-/// An AnalysisRun that a Rollout controls.
+/// An AnalysisRun or an Experiment that a Rollout controls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Its name.
@@ -73,14 +73,15 @@ impl Run {
         self.object.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null())
     }
 
-    /// Whether it still measures, and nobody has told it to end.
+    /// Whether it still runs, and nobody has told it to end.
     pub fn is_at_work(&self) -> bool {
         let is_ending = self.object.at(&["spec", "terminate"]).and_then(Value::as_bool) == Some(true);
         !is_ending && !self.phase.is_over()
     }
 }
 
-/// The runs of a namespace, by what they are to a Rollout or an Experiment of this uid: its own, and the names that others have.
+/// The AnalysisRuns or Experiments of a namespace, by what they are to an owner of this uid: its own, and the names that others
+/// have.
 pub fn claim(seen: &[Value], uid: &str) -> (Vec<Run>, Vec<Text>) {
     let (own, others): (Vec<&Value>, Vec<&Value>) =
         seen.iter().partition(|run| object::controller(run).as_deref() == Some(uid));
@@ -173,6 +174,21 @@ impl View {
         if self.runs.is_empty() {
             return Slot::ALL.iter().all(|slot| slot.recorded(&self.rollout.status).is_none());
         }
+        let is_told = |slot: &Slot| match (slot.recorded(&self.rollout.status), slot) {
+            (None, _) => true,
+            (Some(_), Slot::Step | Slot::Background) => false,
+            (Some(told), Slot::Pre | Slot::Post) => self
+                .run(*slot)
+                .is_some_and(|run| told.status == run.phase.as_str() && told.message == run.message.as_str()),
+        };
+        self.are_over_and_kept(&self.runs) && Slot::ALL.iter().all(is_told)
+    }
+
+    /// Whether all of these are over, and none is to be deleted.
+    pub(super) fn are_over_and_kept(&self, runs: &[Run]) -> bool {
+        if runs.is_empty() {
+            return true;
+        }
         let limits = limits(self);
         let most = usize::try_from(limits.successful.min(limits.unsuccessful)).unwrap_or_default();
         let is_kept = |run: &Run| {
@@ -181,14 +197,7 @@ impl View {
                 && !run.is_leaving()
                 && run.hash().is_some_and(|hash| sets.any(|set| set.info.hash.as_str() == hash && !set.info.deleting))
         };
-        let is_told = |slot: &Slot| match (slot.recorded(&self.rollout.status), slot) {
-            (None, _) => true,
-            (Some(_), Slot::Step | Slot::Background) => false,
-            (Some(told), Slot::Pre | Slot::Post) => self
-                .run(*slot)
-                .is_some_and(|run| told.status == run.phase.as_str() && told.message == run.message.as_str()),
-        };
-        self.runs.len() <= most && self.runs.iter().all(is_kept) && Slot::ALL.iter().all(is_told)
+        runs.len() <= most && runs.iter().all(is_kept)
     }
 }
 
@@ -198,6 +207,19 @@ fn limits(view: &View) -> Limits {
         successful: given.and_then(|given| given.successful_run_history_limit).unwrap_or(KEPT),
         unsuccessful: given.and_then(|given| given.unsuccessful_run_history_limit).unwrap_or(KEPT),
     }
+}
+
+/// The names of those that are beyond the limits, or of versions that are gone.
+pub(super) fn outdated(view: &View, others: &[&Run]) -> Vec<Text> {
+    let past = others.iter().map(|run| history::Run {
+        hash: run.hash(),
+        created: run.object.str_at(&["metadata", "creationTimestamp"]).and_then(|text| text.parse::<Timestamp>().ok()),
+        outcome: Outcome::of(run.phase.as_str()),
+    });
+    let past: Vec<history::Run<'_>> = past.collect();
+    let sets: Vec<ReplicaSet> = view.sets.iter().map(|set| set.info.clone()).collect();
+    let outdated = history::outdated(&past, &sets, limits(view)).into_iter().filter_map(|index| others.get(index));
+    outdated.filter(|run| !run.is_leaving()).map(|run| run.name.clone()).collect()
 }
 
 impl<'v> Pass<'v> {
@@ -281,20 +303,8 @@ impl<'v> Pass<'v> {
         for run in &others {
             self.end_run(Some(run));
         }
-        let past = others.iter().map(|run| history::Run {
-            hash: run.hash(),
-            created: run
-                .object
-                .str_at(&["metadata", "creationTimestamp"])
-                .and_then(|text| text.parse::<Timestamp>().ok()),
-            outcome: Outcome::of(run.phase.as_str()),
-        });
-        let past: Vec<history::Run<'_>> = past.collect();
-        let sets: Vec<ReplicaSet> = view.sets.iter().map(|set| set.info.clone()).collect();
-        for index in history::outdated(&past, &sets, limits(view)) {
-            if let Some(run) = others.get(index).filter(|run| !run.is_leaving()) {
-                self.target.runs.remove(&run.name);
-            }
+        for name in outdated(view, &others) {
+            self.target.runs.remove(&name);
         }
     }
 
@@ -517,14 +527,19 @@ impl<'v> Pass<'v> {
     fn is_unrecorded(&self, run: &Run) -> bool {
         let view = self.view;
         let is_known = Slot::ALL.iter().any(|slot| view.run(*slot).is_some_and(|known| known.name == run.name));
+        !is_known && self.is_of_this_attempt(run)
+    }
+
+    /// Whether a run or an Experiment was begun in this attempt of the update.
+    pub(super) fn is_of_this_attempt(&self, run: &Run) -> bool {
         let attempt = run.object.str_at(&["metadata", "annotations", annotation::ATTEMPT]);
         // One that Argo Rollouts began does not say so, and is taken up while it is under way, as there.
         let is_of_this = attempt.map_or(!run.phase.is_over(), |attempt| Some(attempt) == self.attempt().as_deref());
-        !is_known && !run.is_leaving() && is_of_this
+        !run.is_leaving() && is_of_this
     }
 
     /// When this attempt of the update began.
-    fn attempt(&self) -> Option<String> {
+    pub(super) fn attempt(&self) -> Option<String> {
         let duration = self.view.rollout.status.duration.as_ref()?;
         duration.rollout_started_at.map(|begun| begun.to_string())
     }

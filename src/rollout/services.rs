@@ -9,7 +9,7 @@ use super::{pass::Pass, replicas, step, templates, view::Service, view::Set};
 use crate::{
     api::{
         self, Rollout,
-        constants::{annotation, label, message, reason},
+        constants::{annotation, kind, label, message, reason},
     },
     kubernetes::{
         status::FieldError,
@@ -43,9 +43,15 @@ pub fn named(rollout: &Rollout) -> Vec<(ServiceRole, &str)> {
     named
 }
 
-/// Whether a Service leads to one version of a Rollout, as only a Rollout makes it.
+/// Whether a Service leads to one version of a Rollout, as only a Rollout makes it. Those of Experiments lead to a version, too,
+/// and are theirs.
 pub fn is_led(service: &Value) -> bool {
-    service.at(&["spec", "selector", label::POD_TEMPLATE_HASH]).is_some_and(|hash| !hash.is_null())
+    let owners = service.list_at(&["metadata", "ownerReferences"]);
+    let is_experiments = owners.iter().any(|owner| {
+        owner.str_at(&["kind"]) == Some(kind::EXPERIMENT)
+            && owner.get("controller").and_then(Value::as_bool) == Some(true)
+    });
+    !is_experiments && service.at(&["spec", "selector", label::POD_TEMPLATE_HASH]).is_some_and(|hash| !hash.is_null())
 }
 
 /// The Rollout that says it leads a Service; `None` if none does.

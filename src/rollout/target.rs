@@ -69,6 +69,8 @@ pub struct Target {
     pub routes: Routes,
     /// Its AnalysisRuns by name; one that is missing here goes.
     pub runs: BTreeMap<Text, Value>,
+    /// Its Experiments by name; one that is missing here goes.
+    pub experiments: BTreeMap<Text, Value>,
     /// Pods to be evicted, in this order.
     pub evictions: Vec<Text>,
 }
@@ -89,6 +91,7 @@ impl Target {
             workload: view.workload.as_ref().map(|workload| workload.object.clone()),
             routes: view.routes.clone(),
             runs: view.runs.iter().map(|run| (run.name.clone(), run.object.clone())).collect(),
+            experiments: view.experiments.iter().map(|one| (one.name.clone(), one.object.clone())).collect(),
             evictions: Vec::new(),
         }
     }

@@ -37,6 +37,8 @@ struct Aim {
     weight: i32,
     /// The version behind the canary's destination.
     canary: Text,
+    /// What the Experiment of the current step gets.
+    additional: Vec<WeightDestination>,
     /// Whether routes of steps go.
     clears: Clears,
 }
@@ -92,16 +94,22 @@ impl<'v> Pass<'v> {
         let canary = new.map(|new| new.info.hash.clone()).unwrap_or_default();
         let dynamic = routing(view).is_some_and(|(canary, _)| canary.dynamic_stable_scale);
         if let Some(from) = view.stable_set().and_then(|stable| step::returning_from(&view.rollout, &stable.info)) {
-            return Aim { weight: self.weight_back(), canary: from.into(), clears: Clears::Nothing };
+            return Aim {
+                weight: self.weight_back(),
+                canary: from.into(),
+                additional: Vec::new(),
+                clears: Clears::Nothing,
+            };
         }
         if is_fully_promoted(&view.rollout.status) {
-            return Aim { weight: 0, canary, clears: Clears::Everything };
+            return Aim { weight: 0, canary, additional: Vec::new(), clears: Clears::Everything };
         }
         if self.is_aborted() {
-            return Aim { weight: self.weight_back(), canary, clears: Clears::Everything };
+            return Aim { weight: self.weight_back(), canary, additional: Vec::new(), clears: Clears::Everything };
         }
         let Some(new) = new.filter(|new| new.info.available > 0) else {
-            return Aim { weight: 0, canary, clears: Clears::BeforeStep };
+            let additional = view.experiment_destinations();
+            return Aim { weight: 0, canary, additional, clears: Clears::BeforeStep };
         };
         let recorded = self.recorded();
         if view.memory.promotion.is_full() {
@@ -110,11 +118,11 @@ impl<'v> Pass<'v> {
                 Some(weights) if self.may_repoint(new) => weights.canary.weight,
                 Some(_) | None => 0,
             };
-            return Aim { weight, canary, clears: Clears::Everything };
+            return Aim { weight, canary, additional: Vec::new(), clears: Clears::Everything };
         }
         // Nothing may go to another version than it went to before that one has nothing.
         let weight = if self.may_repoint(new) { self.weight_of_steps(new) } else { 0 };
-        Aim { weight, canary, clears: Clears::Nothing }
+        Aim { weight, canary, additional: view.experiment_destinations(), clears: Clears::Nothing }
     }
 
     /// The weight of the steps: of the current one once its pods are there, of those before it until then.
@@ -196,7 +204,7 @@ impl<'v> Pass<'v> {
                 self.send(leaf, Move::Mirror(route))?;
             }
         }
-        let weights = Move::Weights { canary: aim.weight, additional: &[] };
+        let weights = Move::Weights { canary: aim.weight, additional: &aim.additional };
         let is_empty = view.new_set().is_none_or(|new| new.info.available == 0);
         let is_left = |canary: &WeightDestination| {
             canary.weight > 0 && (is_empty || canary.weight > aim.weight && aim.canary != canary.pod_template_hash)
@@ -215,7 +223,7 @@ impl<'v> Pass<'v> {
             self.because(format!("subsets wait until all of {} is available", set.name));
             return Ok(Telling::Waits);
         }
-        self.send(leaf, Move::Hashes { canary: &aim.canary, stable: &stable, additional: &[] })?;
+        self.send(leaf, Move::Hashes { canary: &aim.canary, stable: &stable, additional: &aim.additional })?;
         self.send(leaf, weights)?;
         self.record_weights(aim, &stable);
         Ok(Telling::Done)
@@ -252,11 +260,12 @@ impl<'v> Pass<'v> {
             service_name: service.to_owned(),
             pod_template_hash: hash.to_owned(),
         };
-        let rest = self.max_weight().saturating_sub(aim.weight);
+        let additional = aim.additional.iter().fold(0_i32, |sum, other| sum.saturating_add(other.weight));
+        let rest = self.max_weight().saturating_sub(aim.weight).saturating_sub(additional);
         let weights = TrafficWeights {
             canary: destination(aim.weight, &canary.canary_service, &aim.canary),
             stable: destination(rest, &canary.stable_service, stable),
-            additional: Vec::new(),
+            additional: aim.additional.clone(),
             verified: None,
         };
         let recorded = self.recorded();

@@ -70,6 +70,9 @@ pub struct Seen {
     pub written: Option<Timestamp>,
     /// The AnalysisRuns that it controls, and those that have a name it might give.
     pub runs: Vec<Value>,
+    /// The Experiments that it controls, and those that have a name it might give.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<Value>,
     /// Which conditions it is to have.
     #[serde(skip_serializing_if = "Conditions::is_usual")]
     pub conditions: Conditions,
@@ -173,6 +176,10 @@ pub struct View {
     pub runs: Vec<Run>,
     /// The names of AnalysisRuns that are not its own.
     pub other_runs: Vec<Text>,
+    /// Its Experiments.
+    pub experiments: Vec<Run>,
+    /// The names of Experiments that are not its own.
+    pub other_experiments: Vec<Text>,
 }
 
 /// The condition of a ReplicaSet whose pods cannot be made.
@@ -266,6 +273,7 @@ impl View {
             }
         }
         let (runs, other_runs) = runs::claim(&seen.runs, &rollout.metadata.uid);
+        let (experiments, other_experiments) = runs::claim(&seen.experiments, &rollout.metadata.uid);
         View {
             now: seen.now,
             written: seen.written,
@@ -291,6 +299,8 @@ impl View {
             templates: seen.templates.clone(),
             runs,
             other_runs,
+            experiments,
+            other_experiments,
             rollout,
             hash,
             step_hash,

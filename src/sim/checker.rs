@@ -85,6 +85,8 @@ impl Checker {
         let pods = seen.pods.iter().map(|pod| ("pods", pod));
         let routes = seen.routes.iter().map(|routed| (routed.kind.plural(), &routed.object));
         let runs = seen.runs.iter().map(|run| ("analysisruns", run));
+        let experiments = seen.experiments.iter().map(|experiment| ("experiments", experiment));
+        let runs = runs.chain(experiments);
         for (plural, object) in rollouts.chain(sets).chain(services).chain(pods).chain(routes).chain(runs) {
             let text = |key: &str| object.at(&["metadata", key]).and_then(Value::as_text).cloned().unwrap_or_default();
             let version: u64 = text("resourceVersion").parse().unwrap_or_default();

@@ -240,12 +240,27 @@ impl Model {
         self.owned(rollout, &resource::sets())
     }
 
+    /// The AnalysisRuns of a Rollout, and those of its Experiments.
+    fn runs(&self, rollout: &Value) -> Vec<Value> {
+        let mut runs = self.owned(rollout, &resource::runs());
+        for experiment in self.owned(rollout, &resource::experiments()) {
+            runs.extend(self.owned(&experiment, &resource::runs()));
+        }
+        runs
+    }
+
+    /// The ReplicaSets of a Rollout's Experiments.
+    fn compared(&self, rollout: &Value) -> Vec<Value> {
+        let experiments = self.owned(rollout, &resource::experiments());
+        experiments.iter().flat_map(|experiment| self.sets(experiment)).collect()
+    }
+
     /// Begins to record a Rollout, as it is before the change.
     pub fn recorder(&self, place: &Place, expects: Expects) -> Recorder {
         match self.rollout(place) {
             Some(rollout) => {
-                let (sets, runs) = (self.sets(&rollout), self.owned(&rollout, &resource::runs()));
-                let scene = Scene { now: self.now(), rollout: &rollout, sets: &sets, runs: &runs };
+                let (sets, runs, compared) = (self.sets(&rollout), self.runs(&rollout), self.compared(&rollout));
+                let scene = Scene { now: self.now(), rollout: &rollout, sets: &sets, compared: &compared, runs: &runs };
                 Recorder::new(self.now(), expects, Some(scene))
             }
             None => Recorder::new(self.now(), expects, None),
@@ -278,8 +293,8 @@ impl Model {
             let Some(rollout) = self.rollout(place) else { break };
             if version != Some(self.local.store().version()) {
                 version = Some(self.local.store().version());
-                let (sets, runs) = (self.sets(&rollout), self.owned(&rollout, &resource::runs()));
-                let scene = Scene { now: self.now(), rollout: &rollout, sets: &sets, runs: &runs };
+                let (sets, runs, compared) = (self.sets(&rollout), self.runs(&rollout), self.compared(&rollout));
+                let scene = Scene { now: self.now(), rollout: &rollout, sets: &sets, compared: &compared, runs: &runs };
                 for run in recorder.look(scene) {
                     if let Some(back) = self.clone().fail(place, &run) {
                         recorder.fails(&run, back);

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     api::{
-        self, Rollout,
+        self, AnalysisTemplateRef, Rollout,
         constants::{self, label},
     },
     engine::{key::Place, observe},
@@ -54,7 +54,8 @@ impl Origin {
     pub fn recorded(seen: Seen) -> Origin {
         let one = [Some(seen.rollout), seen.workload].into_iter().flatten();
         let routes = seen.routes.into_iter().map(|routed| routed.object);
-        let all = one.chain(seen.sets).chain(seen.services).chain(seen.templates).chain(routes).chain(seen.runs);
+        let all = one.chain(seen.sets).chain(seen.services).chain(seen.templates).chain(routes);
+        let all = all.chain(seen.runs).chain(seen.experiments);
         Origin::Observed(seen.now, all.collect())
     }
 }
@@ -210,7 +211,7 @@ fn named(rollout: &Rollout, desired: &Desired, set: &Index<'_>) -> Vec<Id> {
 /// The templates that a Rollout names, directly or through others, whether they are there or not.
 fn templates_of(rollout: &Rollout, desired: &Desired, set: &Index<'_>) -> Vec<Id> {
     let met = std::cell::RefCell::new(Vec::new());
-    templates::reach(rollout, |scope, name| {
+    let look_up = |scope: Scope, name: &str| {
         let namespace = match scope {
             Scope::Namespace => desired.id.namespace.as_str(),
             Scope::Cluster => "",
@@ -219,8 +220,21 @@ fn templates_of(rollout: &Rollout, desired: &Desired, set: &Index<'_>) -> Vec<Id
         let found = set.get(&id).map(|found| found.object.clone());
         met.borrow_mut().push(id);
         found
-    });
+    };
+    templates::reach(rollout, look_up);
+    templates::reach_from(compared(rollout), look_up);
     met.into_inner()
+}
+
+/// The templates that the Experiments of a Rollout's steps name.
+fn compared(rollout: &Rollout) -> Vec<AnalysisTemplateRef> {
+    let steps = rollout.spec.strategy.canary.iter().flat_map(|canary| &canary.steps);
+    let analyses = steps.filter_map(|step| step.experiment.as_ref()).flat_map(|experiment| &experiment.analyses);
+    let named = analyses.map(|analysis| AnalysisTemplateRef {
+        template_name: analysis.template_name.clone(),
+        cluster_scope: analysis.cluster_scope,
+    });
+    named.collect()
 }
 
 fn kind_of(plural: &str) -> &'static str {

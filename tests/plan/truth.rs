@@ -185,6 +185,17 @@ impl Bed {
         self.cluster.with(|store| Some(store.get("argoproj.io", "rollouts", "shop", name)?.value.clone()))
     }
 
+    /// The ReplicaSets of a Rollout's Experiments, and the AnalysisRuns of both.
+    fn compared(&self, rollout: &Value) -> (Vec<Value>, Vec<Value>) {
+        let mut runs = self.owned(rollout, "argoproj.io", "analysisruns");
+        let mut sets = Vec::new();
+        for experiment in self.owned(rollout, "argoproj.io", "experiments") {
+            runs.extend(self.owned(&experiment, "argoproj.io", "analysisruns"));
+            sets.extend(self.owned(&experiment, "apps", "replicasets"));
+        }
+        (sets, runs)
+    }
+
     fn owned(&self, rollout: &Value, group: &str, plural: &str) -> Vec<Value> {
         let uid = rollout.str_at(&["metadata", "uid"]).unwrap_or_default();
         self.cluster.with(|store| {
@@ -255,14 +266,16 @@ async fn really(world: &mut Bed, plan: &RolloutPlan, new: &[(String, String)]) -
         Starts::NewRollout | Starts::Rollback { .. } => Expects::Version,
         _ => Expects::Size,
     };
-    let (sets, runs) = match &before {
+    let (sets, compared, runs) = match &before {
         Some(before) => {
-            (world.owned(before, "apps", "replicasets"), world.owned(before, "argoproj.io", "analysisruns"))
+            let (compared, runs) = world.compared(before);
+            (world.owned(before, "apps", "replicasets"), compared, runs)
         }
-        None => (Vec::new(), Vec::new()),
+        None => (Vec::new(), Vec::new(), Vec::new()),
     };
     let start = world.cluster.now();
-    let scene = before.as_ref().map(|rollout| Scene { now: start, rollout, sets: &sets, runs: &runs });
+    let scene =
+        before.as_ref().map(|rollout| Scene { now: start, rollout, sets: &sets, compared: &compared, runs: &runs });
     let mut recorder = Recorder::new(start, expects, scene);
     world.push(new).await;
     let longest = plan.forecast.as_ref().unwrap().ends.saturating_add(SignedDuration::from_hours(2));
@@ -278,7 +291,7 @@ async fn really(world: &mut Bed, plan: &RolloutPlan, new: &[(String, String)]) -
         seen = Some(version);
         let Some(rollout) = world.rollout(name) else { continue };
         let sets = world.owned(&rollout, "apps", "replicasets");
-        let runs = world.owned(&rollout, "argoproj.io", "analysisruns");
+        let (compared, runs) = world.compared(&rollout);
         let is_applied = before.as_ref().is_none_or(|before| {
             before.at(&["metadata", "generation"]) != rollout.at(&["metadata", "generation"])
                 || rollout.at(&["spec", "workloadRef"]).is_some()
@@ -287,7 +300,7 @@ async fn really(world: &mut Bed, plan: &RolloutPlan, new: &[(String, String)]) -
             assert!(now.duration_since(start) < SignedDuration::from_secs(60), "{name} is not changed");
             continue;
         }
-        recorder.look(Scene { now, rollout: &rollout, sets: &sets, runs: &runs });
+        recorder.look(Scene { now, rollout: &rollout, sets: &sets, compared: &compared, runs: &runs });
         if let Some(what) = world.approve(name) {
             recorder.approve(now, &what);
         }

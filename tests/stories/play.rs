@@ -31,12 +31,6 @@ pub fn stories(folder: &Path) -> Vec<Story> {
     files.iter().flat_map(read).filter_map(|entry| Story::of(&entry)).collect()
 }
 
-/// What a story needs that is not there yet.
-pub fn needs(story: &Story) -> Option<&'static str> {
-    let text = format!("{:?}", story.objects);
-    text.contains("\"experiment").then_some("experiments as steps of Rollouts")
-}
-
 /// How fast things go in a play.
 #[derive(Clone, Copy)]
 pub struct Pace {

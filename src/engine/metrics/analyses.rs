@@ -1,9 +1,9 @@
-//! The gauges of analyses, read off AnalysisRuns and the templates that are known.
+//! The gauges of analyses, read off AnalysisRuns, Experiments and the templates that are known.
 
 use super::text::{Family, Kind, Labels, Page};
 use crate::{
     analysis::{self, Phase},
-    api::{self, AnalysisRun, AnalysisTemplate, Metric},
+    api::{self, AnalysisRun, AnalysisTemplate, Experiment, Metric},
     kubernetes::value::Value,
     metric,
 };
@@ -56,6 +56,23 @@ pub(super) fn templates<'a>(templates: impl Iterator<Item = &'a Value>, page: &m
     page.samples(Family::new("analysis_template_info", "Information about analysis templates.", Kind::Gauge), info);
     let help = "Information on metrics in analysis templates.";
     page.samples(Family::new("analysis_template_metric_info", help, Kind::Gauge), metrics);
+}
+
+/// The gauges of these Experiments. Argo Rollouts gives every phase of the deprecated one a series, except Failed.
+pub(super) fn experiments<'a>(experiments: impl Iterator<Item = &'a Value>, page: &mut Page) {
+    let (mut info, mut phases) = (Vec::new(), Vec::new());
+    for object in experiments {
+        let experiment: Experiment = api::read(object).object;
+        let mut labels = named(&experiment.metadata);
+        labels.push(("phase", experiment.status.phase.clone()));
+        info.push((labels, 1.0));
+        let series = each(&named(&experiment.metadata), &experiment.status.phase);
+        let is_there = |labels: &Labels| labels.last().is_some_and(|(_, phase)| phase != Phase::Failed.as_str());
+        phases.extend(series.into_iter().filter(|(labels, _)| is_there(labels)));
+    }
+    page.samples(Family::new("experiment_info", "Information about Experiment.", Kind::Gauge), info);
+    let help = "Information on the state of the experiment (DEPRECATED - use experiment_info)";
+    page.samples(Family::new("experiment_phase", help, Kind::Gauge), phases);
 }
 
 fn named(metadata: &api::ObjectMeta) -> Labels {

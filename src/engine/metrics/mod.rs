@@ -125,6 +125,8 @@ pub struct Objects<'a> {
     pub rollouts: Vec<&'a Value>,
     /// AnalysisRuns.
     pub runs: Vec<&'a Value>,
+    /// Experiments.
+    pub experiments: Vec<&'a Value>,
     /// Analysis templates, as far as they are known.
     pub templates: Vec<&'a Value>,
 }
@@ -248,6 +250,7 @@ impl Metrics {
         rollouts::gauges(objects.rollouts.iter().copied(), &mut page);
         analyses::runs(objects.runs.iter().copied(), &mut page);
         analyses::templates(objects.templates.iter().copied(), &mut page);
+        analyses::experiments(objects.experiments.iter().copied(), &mut page);
         self.argo(gauges, &mut page);
         self.own(gauges, &mut page);
         page.text()

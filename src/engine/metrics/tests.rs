@@ -31,7 +31,7 @@ fn run() -> Value {
 }
 
 fn objects<'a>(rollout: &'a Value, run: &'a Value) -> Objects<'a> {
-    Objects { rollouts: vec![rollout], runs: vec![run], templates: vec![run] }
+    Objects { rollouts: vec![rollout], runs: vec![run], experiments: vec![run], templates: vec![run] }
 }
 
 fn gauges() -> Gauges {
@@ -73,6 +73,9 @@ fn a_page_has_argos_names_labels_and_help() {
         r#"analysis_run_metric_phase{namespace="shop",name="web-1",metric="rate",type="Web",dry_run="true",phase="Failed"} 1"#
             .to_owned(),
         r#"analysis_template_metric_info{namespace="shop",name="web-1",type="Web",metric="rate"} 1"#.to_owned(),
+        r#"experiment_info{namespace="shop",name="web-1",phase="Running"} 1"#.to_owned(),
+        r#"experiment_phase{namespace="shop",name="web-1",phase="Running"} 1"#.to_owned(),
+        r#"experiment_phase{namespace="shop",name="web-1",phase="Inconclusive"} 0"#.to_owned(),
         r#"analysis_run_reconcile_count{namespace="shop",name="web-1"} 1"#.to_owned(),
         format!("rollout_info_replicas_available{{{of}}} 3"),
         format!("rollout_info_replicas_unavailable{{{of}}} 2"),
