@@ -7,7 +7,9 @@ use crate::{
     api::{self, IntOrString},
     kubernetes::duration,
     model::{
-        git_source::{Drift, GitSource, Host, OnAbort, OnNewCommit, Prune, Reference, Report, Signed, Verification},
+        git_source::{
+            Drift, GitSource, Host, OnAbort, OnNewCommit, PlanAccess, Prune, Reference, Report, Signed, Verification,
+        },
         path::At,
         problem::{Code, Notes, Parsed},
         remote::Remote,
@@ -40,6 +42,10 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
         Some(report) => self::report(report, &at.key("report"), notes).map(Some),
         None => Some(None),
     };
+    let plan = match &wire.plan {
+        Some(plan) => plan_access(plan, &at.key("plan"), notes).map(Some),
+        None => Some(None),
+    };
     let on_abort =
         [("", OnAbort::Hold), ("Hold", OnAbort::Hold), ("Restore", OnAbort::Restore), ("Revert", OnAbort::Revert)];
     let on_new_commit =
@@ -65,6 +71,7 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
         depends_on: wire.depends_on.iter().map(name).collect(),
         webhook: wire.webhook.as_ref().map(|webhook| name(&webhook.secret_ref)),
         report: report?,
+        plan: plan?,
         on_abort: on_abort?,
         on_new_commit: on_new_commit?,
     })
@@ -203,6 +210,42 @@ fn report(wire: &api::GitReport, at: &At, notes: &mut Notes) -> Option<Report> {
         secret: wire.secret_ref.as_ref().map(|secret| secret.name.clone()),
         context: given(&wire.context),
         per_rollout: wire.per_rollout,
+    })
+}
+
+/// Who may ask for plans. What is missing allows nobody, so nothing may be missing.
+fn plan_access(wire: &api::GitPlan, at: &At, notes: &mut Notes) -> Option<PlanAccess> {
+    let issuer = wire.issuer.trim_end_matches('/');
+    let host = issuer.strip_prefix("https://").unwrap_or_default();
+    if host.is_empty() || host.starts_with('/') || host.contains(['@', '?', '#', ' ']) {
+        let what = "it is no https URL of an issuer";
+        notes.ours(
+            &at.key("issuer"),
+            Code::SourceValue,
+            what,
+            "write such as https://token.actions.githubusercontent.com",
+        );
+        return None;
+    }
+    if wire.refs.is_empty() {
+        notes.ours(&at.key("refs"), Code::SourceValue, "no ref is allowed", "name some, such as refs/pull/*/merge");
+        return None;
+    }
+    for (index, name) in wire.refs.iter().enumerate() {
+        let odd = |part: &str| part.is_empty() || (part.contains('*') && part != "*");
+        if !name.starts_with("refs/") || name.split('/').any(odd) {
+            let what = format!("{name:?} is no ref");
+            let remedy =
+                "write the whole ref, such as refs/heads/main; a `*` stands for one whole part: refs/pull/*/merge";
+            notes.ours(&at.key("refs").index(index), Code::SourceValue, what, remedy);
+            return None;
+        }
+    }
+    Some(PlanAccess {
+        issuer: issuer.to_owned(),
+        audience: named(&wire.audience, &at.key("audience"), notes)?,
+        repository: named(&wire.repository, &at.key("repository"), notes)?,
+        refs: wire.refs.clone(),
     })
 }
 
