@@ -34,7 +34,7 @@ use crate::{
         git::Network,
         http::{Http, Limits, Proxy},
         lease::Gate,
-        oidc::Issuers,
+        oidc::{ISSUER_LIMITS, Issuers},
         serve::{self, Pages},
         source::{self, Board, Given, Hint},
         webhook::{self, Hooks, News},
@@ -308,7 +308,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         api.clone(),
         sources.namespace.clone(),
         network()?,
-        Issuers::new(Http::new(proxy()?, Limits::default()).context("cannot prepare TLS")?),
+        Issuers::new(Http::new(proxy()?, ISSUER_LIMITS).context("cannot prepare TLS")?),
         arguments.source.cache.clone().unwrap_or_else(cache).join("plans"),
     );
     let sources = source::Settings {

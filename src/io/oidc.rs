@@ -10,9 +10,9 @@ use bytes::Bytes;
 use http::Request;
 use jiff::Timestamp;
 use thiserror::Error;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::timeout};
 
-use super::http::Http;
+use super::http::{Http, Limits};
 use crate::{
     forge::oidc::{Keys, Token, TokenError, Workflow, keys_url},
     model::git_source::PlanAccess,
@@ -22,6 +22,11 @@ use crate::{
 const KEYS_LIFETIME: Duration = Duration::from_secs(3600);
 /// How often an issuer is asked at most, whatever tokens name.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
+/// What asking an issuer may cost: whoever writes a GitSource names the host.
+pub const ISSUER_LIMITS: Limits =
+    Limits { connect: Duration::from_secs(5), answer: Duration::from_secs(5), bytes: 256 << 10 };
+/// How long discovery and keys may take together: everybody with a token of that issuer waits for them.
+const ISSUER_TIME: Duration = Duration::from_secs(10);
 /// The most issuers whose keys are kept.
 const ISSUERS: usize = 100;
 
@@ -93,9 +98,14 @@ impl Issuers {
             (false, true) => return Err(failed("they could not be read a moment ago".to_owned())),
             (_, false) => {}
         }
-        entry.asked = Some(now);
-        let keys = self.fetch(issuer).await.map_err(failed)?;
-        (entry.keys, entry.came) = (keys.clone(), Some(now));
+        let fetched = match timeout(ISSUER_TIME, self.fetch(issuer)).await {
+            Ok(fetched) => fetched,
+            Err(_) => Err(format!("it took longer than {} s", ISSUER_TIME.as_secs())),
+        };
+        // Counted from the end: those who waited for a slow issuer meanwhile do not each wait for it again.
+        entry.asked = Some(Instant::now());
+        let keys = fetched.map_err(failed)?;
+        (entry.keys, entry.came) = (keys.clone(), entry.asked);
         Ok(keys)
     }
 

@@ -1,6 +1,9 @@
 use ring::{
     rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+    signature::{
+        ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PSS_SHA256, RsaEncoding,
+        RsaKeyPair,
+    },
 };
 use serde_json::json;
 
@@ -174,4 +177,39 @@ fn keys_for_other_uses_are_passed_over() {
         assert_eq!(key(more.clone()), 0, "{more}");
     }
     assert_eq!(Keys::parse(b"[]"), None);
+}
+
+/// A key as GitHub and Gitea sign with.
+struct RsaIssuer(RsaKeyPair);
+
+impl RsaIssuer {
+    fn new(pkcs8: &[u8]) -> RsaIssuer {
+        RsaIssuer(RsaKeyPair::from_pkcs8(pkcs8).unwrap())
+    }
+
+    fn keys(&self) -> Keys {
+        let public: RsaPublicKeyComponents<Vec<u8>> = self.0.public().into();
+        let key = json!({"kty": "RSA", "kid": "one", "use": "sig", "n": encode(public.n), "e": encode(public.e)});
+        Keys::parse(json!({ "keys": [key] }).to_string().as_bytes()).unwrap()
+    }
+
+    fn token(&self, alg: &str, padding: &'static dyn RsaEncoding) -> String {
+        let header = json!({"alg": alg, "kid": "one", "typ": "JWT"});
+        let signed = format!("{}.{}", encode(header.to_string()), encode(claims().to_string()));
+        let mut signature = vec![0; self.0.public().modulus_len()];
+        self.0.sign(padding, &SystemRandom::new(), signed.as_bytes(), &mut signature).unwrap();
+        format!("{signed}.{}", encode(signature))
+    }
+}
+
+#[test]
+fn a_token_signed_with_rsa_counts_for_its_own_key_and_padding() {
+    let issuer = RsaIssuer::new(include_bytes!("../../../tests/whole/keys/issuer.pk8"));
+    let other = RsaIssuer::new(include_bytes!("../../../tests/whole/keys/other.pk8"));
+    let good = Workflow { commit: SHA.into(), reference: "refs/pull/7/merge".into() };
+    assert_eq!(check(&issuer.token("RS256", &RSA_PKCS1_SHA256), &issuer.keys()), Ok(good));
+    assert_eq!(check(&other.token("RS256", &RSA_PKCS1_SHA256), &issuer.keys()), Err(TokenError::Signature));
+    assert_eq!(check(&issuer.token("RS256", &RSA_PSS_SHA256), &issuer.keys()), Err(TokenError::Signature));
+    assert_eq!(check(&issuer.token("PS256", &RSA_PSS_SHA256), &issuer.keys()), Err(TokenError::Algorithm));
+    assert_eq!(check(&issuer.token("ES256", &RSA_PKCS1_SHA256), &issuer.keys()), Err(TokenError::UnknownKey));
 }

@@ -326,5 +326,54 @@ mod tests {
         check("onAbort", "Cry".into(), "spec.onAbort: \"Cry\" is unknown");
         let report = serde_json::json!({"host": "svn"});
         check("report", report, "spec.report.host: \"svn\" is unknown");
+        let plan = |field: &str, given: serde_json::Value| {
+            let mut plan = serde_json::json!({"issuer": "https://issuer.example", "audience": "https://tidegate.example",
+                "repository": "shop/deploy", "refs": ["refs/heads/main"]});
+            plan[field] = given;
+            plan
+        };
+        for issuer in [
+            "",
+            "issuer.example",
+            "http://issuer.example",
+            "https://",
+            "https:///x",
+            "https://user@issuer.example",
+            "https://issuer.example?a=b",
+            "https://issuer.example#a",
+            "https://issuer.example /",
+        ] {
+            check("plan", plan("issuer", issuer.into()), "spec.plan.issuer: it is no https URL of an issuer");
+        }
+        check("plan", plan("audience", "".into()), "spec.plan.audience: there is no name");
+        check("plan", plan("repository", "".into()), "spec.plan.repository: there is no name");
+        check("plan", plan("refs", serde_json::json!([])), "spec.plan.refs: no ref is allowed");
+        for name in ["main", "refs/heads/*-x", "refs//main", "refs/heads/", "*", ""] {
+            let what = format!("spec.plan.refs[1]: {name:?} is no ref");
+            check("plan", plan("refs", serde_json::json!(["refs/heads/main", name])), &what);
+        }
+    }
+
+    #[test]
+    fn who_may_ask_for_plans_is_read() {
+        let plan = value!({"issuer": "https://issuer.example/group/", "audience": "https://tidegate.example",
+            "repository": "shop/deploy", "refs": ["refs/heads/main", "refs/pull/*/merge"]});
+        let wire = value!({"spec": {"url": "https://host/repo", "serviceAccountName": "sync", "plan": plan}});
+        let access = git_source(&api::read(&wire).object).into_result().unwrap().plan.unwrap();
+        assert_eq!(access.issuer, "https://issuer.example/group");
+        assert_eq!((&*access.audience, &*access.repository), ("https://tidegate.example", "shop/deploy"));
+        for (name, allowed) in [
+            ("refs/heads/main", true),
+            ("refs/pull/7/merge", true),
+            ("refs/pull/7/head", false),
+            ("refs/pull//merge", false),
+            ("refs/pull/7/8/merge", false),
+            ("refs/heads/main2", false),
+            ("refs/heads/*", false),
+            ("main", false),
+            ("", false),
+        ] {
+            assert_eq!(access.allows_ref(name), allowed, "{name}");
+        }
     }
 }
