@@ -97,6 +97,9 @@ pub struct GitSourceSpec {
     /// Where to tell commits how they went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<GitReport>,
+    /// Lets workflows ask the daemon for the plan of their commit. None may if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<GitPlan>,
     /// What to do when a commit's rollout is aborted. `Hold`: the failed template is not applied again until a new
     /// commit. `Restore`: the other objects of that commit go back as well, to what the last commit wanted that was
     /// fully rolled out. `Revert`: as Restore, and a revert is offered on a branch of its own, `tidegate/revert-<commit>`,
@@ -205,6 +208,24 @@ pub struct GitReport {
     /// Rollout's name (with its namespace and a slash before it, unless that is the target namespace).
     #[serde(skip_serializing_if = "is_zero")]
     pub per_rollout: bool,
+}
+
+/// Which workflows may ask for the plan of their commit: those whose OpenID Connect token says all of this.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitPlan {
+    /// Who signs the tokens, such as `https://token.actions.githubusercontent.com`.
+    #[schemars(extend("pattern" = "^https://[A-Za-z0-9][^@?# ]*$", "maxLength" = 2048, "x-required" = true))]
+    pub issuer: String,
+    /// Whom the tokens are for: the address at which the Action reaches the daemon, its input `daemon-url`.
+    #[schemars(length(min = 1, max = 2048), extend("x-required" = true))]
+    pub audience: String,
+    /// The repository whose workflows may ask, as the issuer calls it: `shop/deploy`.
+    #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
+    pub repository: String,
+    /// The refs whose workflows may ask, such as `refs/pull/*/merge`; a `*` stands for one part of the name.
+    #[schemars(length(min = 1, max = 50), extend("x-required" = true))]
+    pub refs: Vec<String>,
 }
 
 /// How far a source is.

@@ -2,6 +2,8 @@
 //!
 //! Text of a manifest is printed only while the runner takes no commands from the log.
 
+mod daemon;
+
 use std::{
     fs::{self, OpenOptions},
     io::Write,
@@ -17,17 +19,13 @@ use ring::rand::{SecureRandom, SystemRandom};
 use super::{
     Remedied,
     access::Access,
-    comment::{self, credential, of_plan, trigger, variable},
+    comment::{self, credential, trigger, variable},
     plan,
 };
 use crate::{
     forge::comment::{Comment, CommentHost, IfMissing, NotPosted, digest, marker},
-    plan::{Plan, output},
-    workflow::{self, Annotation, FailOn, Level, Trigger, annotations, command, fails, failure_text, outputs},
+    workflow::{self, Annotation, FailOn, Level, StepReport, Trigger, command, failure_text},
 };
-
-/// The most bytes of a job summary; runners drop one of more than 1 MiB.
-const SUMMARY: usize = 1_000_000;
 
 /// The arguments of `tidegate action`: the inputs of `action.yml`. The token comes in TIDEGATE_TOKEN.
 #[derive(Debug, clap::Args)]
@@ -44,6 +42,9 @@ pub struct Arguments {
     /// Whether to keep a comment on the pull request.
     #[arg(long, value_enum, default_value_t = CommentMode::Auto)]
     comment: CommentMode,
+    /// Ask the daemon at this address for the plan, instead of making it here.
+    #[arg(long, value_name = "URL")]
+    daemon_url: Option<String>,
     #[command(flatten)]
     asked: Asked,
 }
@@ -93,7 +94,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let quiet = Quiet::begin()?;
     let made = make(&arguments);
     match &made {
-        Ok(plan) => super::print::say(&output::text(plan))?,
+        Ok(report) => super::print::say(&report.text)?,
         Err(_) => println!("there is no plan"),
     }
     drop(quiet);
@@ -102,13 +103,13 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let about = [arguments.asked.source.as_deref(), arguments.asked.path.as_deref()].map(Option::unwrap_or_default);
     let marker = marker(&about);
     let (text, comment) = match &made {
-        Ok(plan) => {
-            annotations(plan).iter().for_each(|annotation| println!("{annotation}"));
-            let json = output::json(plan);
+        Ok(report) => {
+            report.annotations.iter().for_each(|annotation| println!("{annotation}"));
             let file = plan_file(&about);
-            fs::write(&file, &json).with_context(|| format!("writing {}", file.display()))?;
-            append("GITHUB_OUTPUT", &outputs(plan, &json, &file.display().to_string()))?;
-            (output::markdown(plan, SUMMARY, &|_| None), of_plan(plan, marker))
+            fs::write(&file, report.json()).with_context(|| format!("writing {}", file.display()))?;
+            append("GITHUB_OUTPUT", &report.outputs(&file.display().to_string()))?;
+            let if_missing = if report.is_worth_a_comment() { IfMissing::Create } else { IfMissing::Skip };
+            (report.summary.clone(), Comment { marker, text: report.comment.clone(), if_missing })
         }
         Err(error) => {
             let message = message(error);
@@ -121,7 +122,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     append("GITHUB_STEP_SUMMARY", &text)?;
     let commented = publish(arguments.comment, &comment)?;
     let failed = match &made {
-        Ok(plan) => fails(plan, fail_on(arguments.fail_on)),
+        Ok(report) => report.fails(fail_on(arguments.fail_on)),
         Err(_) => return Ok(ExitCode::from(2)),
     };
     Ok(ExitCode::from(match (commented, failed) {
@@ -141,14 +142,14 @@ fn fail_on(name: FailOnName) -> FailOn {
 }
 
 /// An error with its remedy, in a line.
-fn message(error: &anyhow::Error) -> String {
+pub(super) fn message(error: &anyhow::Error) -> String {
     match error.downcast_ref::<Remedied>() {
         Some(remedied) => format!("{:#}; {}", remedied.source, remedied.remedy),
         None => format!("{error:#}"),
     }
 }
 
-fn make(arguments: &Arguments) -> anyhow::Result<Plan> {
+fn make(arguments: &Arguments) -> anyhow::Result<StepReport> {
     let trigger = trigger()?;
     let to = arguments.to.clone().unwrap_or_else(|| match &trigger {
         // The commit checked out is not the pull request's.
@@ -159,7 +160,12 @@ fn make(arguments: &Arguments) -> anyhow::Result<Plan> {
         Some(from) => Some(from.clone()),
         None => base(&trigger, &to)?,
     };
-    plan::make(&plan::Arguments::revisions(from, to, arguments.asked.clone()))
+    match &arguments.daemon_url {
+        Some(url) => daemon::ask(url, &arguments.asked, from.as_deref(), &to),
+        None => {
+            plan::make(&plan::Arguments::revisions(from, to, arguments.asked.clone())).map(|plan| StepReport::of(&plan))
+        }
+    }
 }
 
 /// What to compare with: what the pull request changes, or what was pushed.

@@ -179,7 +179,12 @@ impl Source {
     pub(super) async fn named(cluster: &Cluster, name: &str) -> anyhow::Result<Source> {
         let object = cluster.object(&git_sources(), name).await?;
         let source: api::GitSource = api::read(&object).object;
-        let place = cluster.place(name);
+        Source::of(cluster.place(name), source)
+    }
+
+    /// One that was read already.
+    pub(super) fn of(place: Place, source: api::GitSource) -> anyhow::Result<Source> {
+        let name = &place.name;
         let spec = parse::git_source(&source).into_result().map_err(|problems| {
             let words: Vec<String> =
                 problems.iter().map(|problem| format!("{}: {}", problem.path, problem.what)).collect();

@@ -23,6 +23,7 @@ pub mod lint;
 pub mod list;
 pub mod live;
 pub mod plan;
+pub mod planner;
 pub mod print;
 pub mod replay;
 pub mod run;

@@ -1,7 +1,7 @@
 //! `tidegate plan`: what a commit will do, before it is merged.
 
-mod live;
-mod read;
+pub(super) mod live;
+pub(super) mod read;
 
 use std::{
     fs,

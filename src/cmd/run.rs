@@ -18,6 +18,7 @@ use tokio::{
 
 use super::{
     access::{Connection, unanswered},
+    planner::Planner,
     remedied,
 };
 use crate::{
@@ -33,6 +34,7 @@ use crate::{
         git::Network,
         http::{Http, Limits, Proxy},
         lease::Gate,
+        oidc::{ISSUER_LIMITS, Issuers},
         serve::{self, Pages},
         source::{self, Board, Given, Hint},
         webhook::{self, Hooks, News},
@@ -102,7 +104,8 @@ pub struct Source {
     /// Where fetched repositories are kept; by default in the user's cache.
     #[arg(long, value_name = "FOLDER")]
     cache: Option<PathBuf>,
-    /// Hear webhooks at this address; each source's path is /hook/NAMESPACE/NAME. None are heard if not given.
+    /// Hear webhooks at this address; each source's path is /hook/NAMESPACE/NAME, and /plan/NAMESPACE/NAME for the plans that
+    /// workflows ask for. None are heard if not given.
     #[arg(long, value_name = "ADDRESS")]
     webhooks: Option<SocketAddr>,
     /// Show how each source is doing at this address, under /sources/NAMESPACE/NAME, to whoever can reach it. Nothing is
@@ -301,10 +304,17 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         ..source::Settings::default()
     };
     let (hints, hinted) = tokio::sync::mpsc::channel(256);
+    let planner = Planner::new(
+        api.clone(),
+        sources.namespace.clone(),
+        network()?,
+        Issuers::new(Http::new(proxy()?, ISSUER_LIMITS).context("cannot prepare TLS")?),
+        arguments.source.cache.clone().unwrap_or_else(cache).join("plans"),
+    );
     let sources = source::Settings {
         cache: arguments.source.cache.clone().unwrap_or_else(cache),
         network: Some(network()?),
-        hooks: hooks(arguments.source.webhooks, hints).await?,
+        hooks: hooks(arguments.source.webhooks, hints, planner).await?,
         board: board(arguments.source.pages).await?,
         pages: arguments.source.pages_url.clone(),
         references: source::References::Watched,
@@ -356,12 +366,12 @@ fn cache() -> PathBuf {
     home.unwrap_or_else(std::env::temp_dir).join("tidegate").join("git")
 }
 
-/// Opens the doors for webhooks: what is heard becomes a hint.
-async fn hooks(address: Option<SocketAddr>, hints: Sender<Hint>) -> anyhow::Result<Option<Hooks>> {
+/// Opens the doors for webhooks and for workflows that ask for plans: what is heard becomes a hint.
+async fn hooks(address: Option<SocketAddr>, hints: Sender<Hint>, planner: Planner) -> anyhow::Result<Option<Hooks>> {
     let Some(address) = address else { return Ok(None) };
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))?;
     let (news, mut heard) = tokio::sync::mpsc::channel::<News>(256);
-    let hooks = Hooks::new(webhook::Limits::default(), news);
+    let hooks = Hooks::with_plans(webhook::Limits::default(), news, Some(planner.answers()));
     tokio::spawn(hooks.clone().serve(listener, std::future::pending()));
     tokio::spawn(async move {
         while let Some(news) = heard.recv().await {

@@ -11,6 +11,7 @@ pub mod gitea;
 pub mod github;
 pub mod gitlab;
 pub mod notes;
+pub mod oidc;
 mod outcome;
 mod place;
 pub mod reporter;

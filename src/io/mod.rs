@@ -14,6 +14,7 @@ pub mod kinds;
 pub mod lease;
 pub mod measure;
 pub mod metrics;
+pub mod oidc;
 pub mod pass;
 pub mod query;
 pub mod serve;

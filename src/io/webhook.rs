@@ -1,4 +1,5 @@
-//! The door for webhooks: one path for each source that has a secret, and nothing else.
+//! The door for git hosts: a path for the webhooks of each source that has a secret, one for the plans that its workflows ask
+//! for, and nothing else.
 //!
 //! What a stranger can cost is bounded before anything is read: requests a second, bytes, time, connections. What is heard
 //! becomes a hint for the one source whose path and secret it came by. Never fetches, never answers with anything that
@@ -8,11 +9,15 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -25,7 +30,10 @@ use tokio::{
 };
 
 use crate::{
-    forge::webhook::{self, Heard, Hint, Refusal},
+    forge::{
+        oidc::is_commit,
+        webhook::{self, Heard, Hint, Refusal},
+    },
     listen::{Acceptor, Listener},
     model::secret::Secret,
 };
@@ -67,6 +75,23 @@ pub struct News {
     pub hint: Hint,
 }
 
+/// What a workflow asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanRequest {
+    /// Of which source.
+    pub source: Source,
+    /// The token that the workflow shows; nobody has checked it.
+    pub token: Secret,
+    /// The commit to compare with, if it names one.
+    pub from: Option<String>,
+}
+
+/// Answers workflows.
+pub type Planner = Arc<dyn Fn(PlanRequest) -> BoxFuture<'static, Response<Full<Bytes>>> + Send + Sync>;
+
+/// How long a plan may take, with everything that it needs.
+pub const PLAN_TIME: Duration = Duration::from_secs(120);
+
 /// The doors that are open. Clones are the same.
 #[derive(Clone)]
 pub struct Hooks(Arc<Inner>);
@@ -76,6 +101,7 @@ struct Inner {
     doors: Mutex<HashMap<Source, Door>>,
     bucket: Mutex<Bucket>,
     news: mpsc::Sender<News>,
+    planner: Option<Planner>,
 }
 
 /// The door of a source. Each remembers what it heard for itself: one push knocks at the doors of all sources of a
@@ -93,12 +119,19 @@ struct Bucket {
 
 /// What the path of a hook begins with.
 const PREFIX: &str = "/hook/";
+/// What the path of a plan begins with.
+const PLAN_PREFIX: &str = "/plan/";
 
 impl Hooks {
     /// Opens no door yet. News go to the channel; if nobody takes them they are dropped, and polling finds the commit.
     pub fn new(limits: Limits, news: mpsc::Sender<News>) -> Hooks {
+        Hooks::with_plans(limits, news, None)
+    }
+
+    /// The same, and workflows are answered.
+    pub fn with_plans(limits: Limits, news: mpsc::Sender<News>, planner: Option<Planner>) -> Hooks {
         let bucket = Mutex::new(Bucket { left: f64::from(limits.rate) * 2.0, at: Instant::now() });
-        Hooks(Arc::new(Inner { limits, doors: Mutex::default(), bucket, news }))
+        Hooks(Arc::new(Inner { limits, doors: Mutex::default(), bucket, news, planner }))
     }
 
     /// Opens the door of a source. One without a secret has none; one that is open with the same secret stays as it is.
@@ -142,21 +175,36 @@ impl Hooks {
     /// Hears what comes over one connection.
     pub async fn attend(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let time = self.0.limits.time;
-        let service = service_fn(move |request| {
+        let plans = Arc::new(AtomicBool::new(false));
+        let asked = plans.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
             let hooks = self.clone();
+            let is_plan = hooks.0.planner.is_some() && request.uri().path().starts_with(PLAN_PREFIX);
+            asked.fetch_or(is_plan, Ordering::Relaxed);
             async move { Ok::<_, Infallible>(hooks.hear(request).await) }
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(time).max_buf_size(64 << 10).keep_alive(false);
         let connection = http.serve_connection(TokioIo::new(stream), service);
         // A connection that breaks is the sender's loss.
-        drop(timeout(time * 2, connection).await);
+        tokio::pin!(connection);
+        if timeout(time * 2, &mut connection).await.is_err() && plans.load(Ordering::Relaxed) {
+            drop(timeout(PLAN_TIME, connection).await);
+        }
     }
 
     /// Hears one request.
     async fn hear(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         if !self.room() {
             return answer(StatusCode::TOO_MANY_REQUESTS, "too many requests");
+        }
+        if let Some(planner) = &self.0.planner
+            && let Some(path) = request.uri().path().strip_prefix(PLAN_PREFIX)
+        {
+            return match plan_request(path, &request) {
+                Ok(asked) => planner(asked).await,
+                Err((code, words)) => answer(code, words),
+            };
         }
         let source = request.uri().path().strip_prefix(PREFIX).and_then(|path| path.split_once('/'));
         let source = source.map(|(namespace, name)| Source { namespace: namespace.to_owned(), name: name.to_owned() });
@@ -229,6 +277,29 @@ impl Bucket {
         self.left -= 1.0;
         true
     }
+}
+
+/// Reads what a workflow asks for. What is wrong with it does not depend on which sources there are.
+fn plan_request(path: &str, request: &Request<Incoming>) -> Result<PlanRequest, (StatusCode, &'static str)> {
+    if request.method() != Method::GET {
+        return Err((StatusCode::METHOD_NOT_ALLOWED, "get it"));
+    }
+    let part = |text: &str| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+        !text.is_empty() && text.len() <= 253 && text.chars().all(plain)
+    };
+    let Some((namespace, name)) = path.split_once('/').filter(|(namespace, name)| part(namespace) && part(name)) else {
+        return Err((StatusCode::BAD_REQUEST, "the path is /plan/NAMESPACE/NAME"));
+    };
+    let from = request.uri().query().and_then(|query| query.strip_prefix("from=")).map(str::to_owned);
+    if from.as_deref().is_some_and(|from| !is_commit(from)) {
+        return Err((StatusCode::BAD_REQUEST, "from is no whole hash of a commit"));
+    }
+    let token = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = token.and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
+    let Some(token) = token else { return Err((StatusCode::UNAUTHORIZED, "show the token of the workflow")) };
+    let source = Source { namespace: namespace.to_owned(), name: name.to_owned() };
+    Ok(PlanRequest { source, token: Secret::new(token), from })
 }
 
 fn answer(code: StatusCode, words: &'static str) -> Response<Full<Bytes>> {

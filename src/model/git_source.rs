@@ -43,6 +43,8 @@ pub struct GitSource {
     pub webhook: Option<String>,
     /// Where to tell commits how they went.
     pub report: Option<Report>,
+    /// Which workflows may ask for a plan.
+    pub plan: Option<PlanAccess>,
     /// What to do when a commit's rollout is aborted.
     pub on_abort: OnAbort,
     /// What a new commit does while an earlier one is rolled out.
@@ -58,6 +60,31 @@ impl GitSource {
         });
         let share = i32::try_from((mix >> 32) % 1000).unwrap_or(0);
         self.interval.saturating_add((self.interval / 10_000).saturating_mul(share))
+    }
+}
+
+/// Which workflows may ask the daemon for the plan of their commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanAccess {
+    /// Who signs their tokens: an https URL without a slash at its end.
+    pub issuer: String,
+    /// Whom the tokens are for.
+    pub audience: String,
+    /// The repository whose workflows they are, as the issuer calls it.
+    pub repository: String,
+    /// The refs whose workflows they are: `refs/heads/main`, `refs/pull/*/merge`.
+    pub refs: Vec<String>,
+}
+
+impl PlanAccess {
+    /// Whether workflows of this ref may ask. A `*` stands for one part of the name.
+    pub fn allows_ref(&self, name: &str) -> bool {
+        let matches = |pattern: &String| {
+            let (pattern, name): (Vec<&str>, Vec<&str>) = (pattern.split('/').collect(), name.split('/').collect());
+            let same = |(pattern, part): (&&str, &&str)| (*pattern == "*" && !part.is_empty()) || pattern == part;
+            pattern.len() == name.len() && pattern.iter().zip(&name).all(same)
+        };
+        self.refs.iter().any(matches)
     }
 }
 

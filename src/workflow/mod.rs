@@ -5,8 +5,10 @@
 
 pub mod command;
 pub mod report;
+pub mod step;
 pub mod trigger;
 
 pub use command::{Annotation, Level};
-pub use report::{FailOn, annotations, comment_text, fails, failure_text, outputs};
+pub use report::{FailOn, annotations, comment_text, fails, failure_text};
+pub use step::StepReport;
 pub use trigger::Trigger;

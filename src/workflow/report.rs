@@ -82,20 +82,28 @@ pub fn annotations(plan: &Plan) -> Vec<Annotation> {
 }
 
 /// The outputs of a step, as lines for its file of outputs. None of them holds text of a manifest.
-pub fn outputs(plan: &Plan, json: &str, file: &str) -> String {
-    let whole: Json = serde_json::from_str(json).unwrap_or_default();
-    let code = match (plan.problems.is_empty(), plan.has_changes()) {
-        (false, _) => 2,
-        (true, true) => 1,
-        (true, false) => 0,
+pub fn outputs(plan: &Json, file: &str) -> String {
+    let word = |name: &str| {
+        let text = plan[name].as_str().unwrap_or_default();
+        text.chars().filter(char::is_ascii_alphanumeric).collect::<String>()
     };
     format!(
-        "has-changes={}\ncounts={}\nplan-file={}\nplan-hash={}\nexit-code={code}\n",
-        plan.has_changes(),
-        whole["counts"],
+        "has-changes={}\ncounts={}\nplan-file={}\nplan-hash={}\nexit-code={}\n",
+        plan["hasChanges"].as_bool().unwrap_or_default(),
+        plan["counts"],
         file.replace(['\r', '\n'], "_"),
-        plan.hash
+        word("hash"),
+        exit_code(plan)
     )
+}
+
+/// What `tidegate plan` exits with for this plan.
+pub fn exit_code(plan: &Json) -> u8 {
+    match (plan["counts"]["problems"].as_u64(), plan["hasChanges"].as_bool()) {
+        (Some(0), Some(false)) => 0,
+        (Some(0), Some(true)) => 1,
+        _ => 2,
+    }
 }
 
 /// The text of the comment: as much of the plan as fits with `around` more characters.
@@ -187,7 +195,8 @@ mod tests {
     #[test]
     fn outputs_are_one_line_each() {
         let plan = Plan { hash: "ab".repeat(32), problems: vec![problem("x")], ..Plan::default() };
-        let text = outputs(&plan, &output::json(&plan), "/tmp/a\nplan-hash=evil");
+        let json = serde_json::from_str(&output::json(&plan)).unwrap();
+        let text = outputs(&json, "/tmp/a\nplan-hash=evil");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 5, "{text}");
         assert_eq!(lines[0], "has-changes=false");

@@ -1,7 +1,13 @@
 //! The program itself, from its command line: on a cluster of its own, with a repository, a daemon and people's commands.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "../git/authority.rs"]
+mod authority;
 mod diff;
 mod plan;
 mod scene;
 mod secrets;
+#[path = "../git/server.rs"]
+#[allow(dead_code)]
+mod server;
+mod workflow;

@@ -36,7 +36,7 @@ use crate::{
         live::{LiveObject, Pruned},
     },
     sim::{
-        plan::{Sets, Sides, make_from, sets},
+        plan::{Rules, Sets, Sides, make_from, sets},
         starts::Origin,
     },
     sync::{
@@ -69,19 +69,27 @@ pub async fn plan(
     if named.is_none() && arguments.access.namespace().is_none() {
         rules.scope.namespace = cluster.namespace.as_str().into();
     }
-    let mut sorts = known(&cluster, sides).await?;
-    let sets = sets(sides, &rules, &sorts);
-    let live = observed(&cluster, &sets).await?;
-    let origins = origins(&cluster, &sets, &live).await?;
+    let mut plan = against(&cluster, sides, source, &rules).await?;
+    if let Some(live) = &mut plan.live {
+        live.cluster = arguments.access.cluster_name();
+    }
+    Ok(plan)
+}
+
+/// Compares both sides with a cluster, which is asked with the rights of its client.
+pub async fn against(cluster: &Cluster, sides: &Sides, source: Option<Source>, rules: &Rules) -> anyhow::Result<Plan> {
+    let mut sorts = known(cluster, sides).await?;
+    let sets = sets(sides, rules, &sorts);
+    let live = observed(cluster, &sets).await?;
+    let origins = origins(cluster, &sets, &live).await?;
     let now = Timestamp::now();
-    let mut plan = make_from(sides, &sets, &rules, &|id| match origins.get(id) {
+    let mut plan = make_from(sides, &sets, rules, &|id| match origins.get(id) {
         Some(objects) => Origin::Observed(now, objects.clone()),
         None => Origin::Git,
     });
-    let mut compared = compare_all(&cluster, &sets, &plan, &live).await?;
-    compared.cluster = arguments.access.cluster_name();
+    let mut compared = compare_all(cluster, &sets, &plan, &live).await?;
     compared.prune = match source {
-        Some(source) => pruned(&cluster, source, &sets, live, &mut sorts).await?,
+        Some(source) => pruned(cluster, source, &sets, live, &mut sorts).await?,
         None => stale(&plan, &live),
     };
     plan.live = Some(compared);

@@ -31,8 +31,8 @@ pub fn sides(arguments: &Arguments, path: &str, exclude: &[String]) -> anyhow::R
             None => base(&repository, &to)?,
         };
         let store = Store::local(repository.path())?;
-        let new = revision(&store, &arguments.to, &to, path, exclude, None)?;
-        let old = revision(&store, &name, &from, path, exclude, Some(&new))?;
+        let new = revision(&store, &arguments.to, &to.id().to_string(), path, exclude, None)?;
+        let old = revision(&store, &name, &from.id().to_string(), path, exclude, Some(&new))?;
         return Ok(Sides { old, new });
     }
     let new = folder(&arguments.paths, arguments.path.as_deref())?;
@@ -104,15 +104,15 @@ fn base<'r>(repository: &'r Repository, to: &Commit<'r>) -> anyhow::Result<(Stri
 }
 
 /// The manifests of a commit; what is the same in `known` is taken from there.
-fn revision(
+pub fn revision(
     store: &Store,
     name: &str,
-    commit: &Commit<'_>,
+    commit: &str,
     path: &str,
     exclude: &[String],
     known: Option<&Reading>,
 ) -> anyhow::Result<Reading> {
-    let id = commit.id().to_string();
+    let id = commit.to_owned();
     let blobs: HashMap<String, (String, usize)> = known
         .iter()
         .flat_map(|known| known.blobs.iter().map(|(path, (blob, size, _))| (path.clone(), (blob.clone(), *size))))

@@ -13,7 +13,7 @@ mod keep;
 mod observe;
 mod offer;
 mod pass;
-mod secret;
+pub mod secret;
 mod tell;
 
 use std::{
@@ -158,6 +158,7 @@ impl Given {
             depends_on: Vec::new(),
             webhook: None,
             report: None,
+            plan: None,
             on_abort: OnAbort::Hold,
             on_new_commit: OnNewCommit::Supersede,
         };

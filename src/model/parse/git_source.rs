@@ -7,7 +7,9 @@ use crate::{
     api::{self, IntOrString},
     kubernetes::duration,
     model::{
-        git_source::{Drift, GitSource, Host, OnAbort, OnNewCommit, Prune, Reference, Report, Signed, Verification},
+        git_source::{
+            Drift, GitSource, Host, OnAbort, OnNewCommit, PlanAccess, Prune, Reference, Report, Signed, Verification,
+        },
         path::At,
         problem::{Code, Notes, Parsed},
         remote::Remote,
@@ -40,6 +42,10 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
         Some(report) => self::report(report, &at.key("report"), notes).map(Some),
         None => Some(None),
     };
+    let plan = match &wire.plan {
+        Some(plan) => plan_access(plan, &at.key("plan"), notes).map(Some),
+        None => Some(None),
+    };
     let on_abort =
         [("", OnAbort::Hold), ("Hold", OnAbort::Hold), ("Restore", OnAbort::Restore), ("Revert", OnAbort::Revert)];
     let on_new_commit =
@@ -65,6 +71,7 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
         depends_on: wire.depends_on.iter().map(name).collect(),
         webhook: wire.webhook.as_ref().map(|webhook| name(&webhook.secret_ref)),
         report: report?,
+        plan: plan?,
         on_abort: on_abort?,
         on_new_commit: on_new_commit?,
     })
@@ -206,6 +213,42 @@ fn report(wire: &api::GitReport, at: &At, notes: &mut Notes) -> Option<Report> {
     })
 }
 
+/// Who may ask for plans. What is missing allows nobody, so nothing may be missing.
+fn plan_access(wire: &api::GitPlan, at: &At, notes: &mut Notes) -> Option<PlanAccess> {
+    let issuer = wire.issuer.trim_end_matches('/');
+    let host = issuer.strip_prefix("https://").unwrap_or_default();
+    if host.is_empty() || host.starts_with('/') || host.contains(['@', '?', '#', ' ']) {
+        let what = "it is no https URL of an issuer";
+        notes.ours(
+            &at.key("issuer"),
+            Code::SourceValue,
+            what,
+            "write such as https://token.actions.githubusercontent.com",
+        );
+        return None;
+    }
+    if wire.refs.is_empty() {
+        notes.ours(&at.key("refs"), Code::SourceValue, "no ref is allowed", "name some, such as refs/pull/*/merge");
+        return None;
+    }
+    for (index, name) in wire.refs.iter().enumerate() {
+        let odd = |part: &str| part.is_empty() || (part.contains('*') && part != "*");
+        if !name.starts_with("refs/") || name.split('/').any(odd) {
+            let what = format!("{name:?} is no ref");
+            let remedy =
+                "write the whole ref, such as refs/heads/main; a `*` stands for one whole part: refs/pull/*/merge";
+            notes.ours(&at.key("refs").index(index), Code::SourceValue, what, remedy);
+            return None;
+        }
+    }
+    Some(PlanAccess {
+        issuer: issuer.to_owned(),
+        audience: named(&wire.audience, &at.key("audience"), notes)?,
+        repository: named(&wire.repository, &at.key("repository"), notes)?,
+        refs: wire.refs.clone(),
+    })
+}
+
 fn named(name: &str, at: &At, notes: &mut Notes) -> Option<String> {
     if name.is_empty() {
         notes.ours(at, Code::SourceValue, "there is no name", "name it");
@@ -283,5 +326,54 @@ mod tests {
         check("onAbort", "Cry".into(), "spec.onAbort: \"Cry\" is unknown");
         let report = serde_json::json!({"host": "svn"});
         check("report", report, "spec.report.host: \"svn\" is unknown");
+        let plan = |field: &str, given: serde_json::Value| {
+            let mut plan = serde_json::json!({"issuer": "https://issuer.example", "audience": "https://tidegate.example",
+                "repository": "shop/deploy", "refs": ["refs/heads/main"]});
+            plan[field] = given;
+            plan
+        };
+        for issuer in [
+            "",
+            "issuer.example",
+            "http://issuer.example",
+            "https://",
+            "https:///x",
+            "https://user@issuer.example",
+            "https://issuer.example?a=b",
+            "https://issuer.example#a",
+            "https://issuer.example /",
+        ] {
+            check("plan", plan("issuer", issuer.into()), "spec.plan.issuer: it is no https URL of an issuer");
+        }
+        check("plan", plan("audience", "".into()), "spec.plan.audience: there is no name");
+        check("plan", plan("repository", "".into()), "spec.plan.repository: there is no name");
+        check("plan", plan("refs", serde_json::json!([])), "spec.plan.refs: no ref is allowed");
+        for name in ["main", "refs/heads/*-x", "refs//main", "refs/heads/", "*", ""] {
+            let what = format!("spec.plan.refs[1]: {name:?} is no ref");
+            check("plan", plan("refs", serde_json::json!(["refs/heads/main", name])), &what);
+        }
+    }
+
+    #[test]
+    fn who_may_ask_for_plans_is_read() {
+        let plan = value!({"issuer": "https://issuer.example/group/", "audience": "https://tidegate.example",
+            "repository": "shop/deploy", "refs": ["refs/heads/main", "refs/pull/*/merge"]});
+        let wire = value!({"spec": {"url": "https://host/repo", "serviceAccountName": "sync", "plan": plan}});
+        let access = git_source(&api::read(&wire).object).into_result().unwrap().plan.unwrap();
+        assert_eq!(access.issuer, "https://issuer.example/group");
+        assert_eq!((&*access.audience, &*access.repository), ("https://tidegate.example", "shop/deploy"));
+        for (name, allowed) in [
+            ("refs/heads/main", true),
+            ("refs/pull/7/merge", true),
+            ("refs/pull/7/head", false),
+            ("refs/pull//merge", false),
+            ("refs/pull/7/8/merge", false),
+            ("refs/heads/main2", false),
+            ("refs/heads/*", false),
+            ("main", false),
+            ("", false),
+        ] {
+            assert_eq!(access.allows_ref(name), allowed, "{name}");
+        }
     }
 }
