@@ -398,7 +398,7 @@ impl Daemon {
                 return self.state.queue.done(&key, Outcome::Settled(None), now);
             }
         }
-        let jobs = measure::jobs(&self.state.cache, &run);
+        let jobs = measure::jobs(&self.state.cache, &run, &self.settings.measuring.jobs);
         let seen =
             io::measure::Seen { now, run, jobs, settings: self.settings.measuring.clone(), web: self.web.clone() };
         let (api, subject) = (self.api.clone(), key.clone());

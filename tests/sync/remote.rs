@@ -156,6 +156,31 @@ async fn sr5_a_host_of_an_unknown_authority_is_not_shown_the_password() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn sr4_a_commit_that_another_source_fetched_is_not_read_without_access_to_its_repository() {
+    let mut scene = fetched();
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "private"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+    scene.source(shop);
+    scene.start();
+    scene.until(&first, State::Success).await;
+    // The authority is known to the attacker, the password is not.
+    let authority = scene.host().authority().to_owned();
+    scene.secret("nothing", &[("ca.crt", &authority)]);
+    let mut thief = source();
+    thief.set_at(&["metadata", "name"], "thief");
+    thief.set_at(&["spec", "secretRef"], value!({"name": "nothing"}));
+    thief.set_at(&["spec", "ref"], value!({"commit": first.as_str()}));
+    scene.source(thief);
+    scene.pass(130).await;
+    let thief = scene.git_source("thief");
+    let told = &thief.list_at(&["status", "conditions"])[0];
+    assert_eq!(told.str_at(&["reason"]), Some("FetchFailed"), "{told}");
+    assert!(thief.at(&["status", "seen"]).is_none(), "{thief}");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn sr4_a_source_that_moves_to_another_host_does_not_take_its_password_along() {
     let mut scene = fetched();
     let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);

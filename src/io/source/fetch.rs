@@ -182,7 +182,7 @@ async fn stored(state: &mut State, of: Fetching<'_>, remote: &Remote) -> Result<
 }
 
 /// What is wrong with the signatures that a commit must carry; nothing if there is nothing.
-async fn unsigned(store: &Store, of: Fetching<'_>, head: &Fetched) -> Option<String> {
+async fn unsigned(store: &Store, of: Fetching<'_>, commit: &str, head: &Fetched) -> Option<String> {
     let Fetching { subject, spec, shared, .. } = of;
     let verify = spec.verify.as_ref()?;
     let policy = async {
@@ -194,8 +194,12 @@ async fn unsigned(store: &Store, of: Fetching<'_>, head: &Fetched) -> Option<Str
         Ok(policy) => policy,
         Err(why) => return Some(why),
     };
-    let (store, head) = (store.clone(), head.clone());
-    blocking(move || store.verify(&head, &policy)).await.err().map(|error| error.to_string())
+    let (store, head, commit) = (store.clone(), head.clone(), commit.to_owned());
+    let verify = move || match commit == head.commit {
+        true => store.verify(&head, &policy),
+        false => store.verify_earlier(&commit, &policy),
+    };
+    blocking(verify).await.err().map(|error| error.to_string())
 }
 
 /// Does something that waits for the disk.
@@ -283,7 +287,7 @@ async fn planned(
     let (messages, parent) = read.ok()?;
     messages.iter().find_map(|message| review::reviewed(message))?;
     let before = match parent {
-        Some(parent) => load(state, of, &parent, head, now).await.ok()?.1,
+        Some(parent) => load_unverified(state, of, &parent, head, now).await.ok()?.1,
         None => Set::default(),
     };
     Some((messages, before))
@@ -310,6 +314,27 @@ async fn load(
     head: &Fetched,
     now: Timestamp,
 ) -> Result<(GitRevision, Set), String> {
+    // Every commit that may be applied, whatever the reference is at: what a status says about an earlier one is no proof.
+    let Some((_, store)) = state.store.clone() else { return Err("the repository is not open".to_owned()) };
+    let refused = unsigned(&store, of, commit, head).await;
+    let (revision, set) = load_unverified(state, of, commit, head, now).await?;
+    Ok(match refused {
+        None => (revision, set),
+        Some(message) => {
+            let problem = Problem { file: Text::new(), line: 0, message };
+            (revision, Set { objects: Vec::new(), problems: vec![problem] })
+        }
+    })
+}
+
+/// Reads a commit that is only compared with: nothing of it may be applied.
+async fn load_unverified(
+    state: &mut State,
+    of: Fetching<'_>,
+    commit: &str,
+    head: &Fetched,
+    now: Timestamp,
+) -> Result<(GitRevision, Set), String> {
     let Fetching { subject, spec, .. } = of;
     let Some((_, store)) = state.store.clone() else { return Err("the repository is not open".to_owned()) };
     if state.generation != subject.generation {
@@ -323,13 +348,6 @@ async fn load(
         subject: about.subject,
         at: Some(Time::from(now)),
     };
-    // An earlier commit was let in when it was the newest.
-    if commit == head.commit
-        && let Some(message) = unsigned(&store, of, head).await
-    {
-        let problem = Problem { file: Text::new(), line: 0, message };
-        return Ok((revision, Set { objects: Vec::new(), problems: vec![problem] }));
-    }
     let files = match files {
         Ok(files) => files,
         // The commit is there; what is asked of it is not. That is the commit's own problem.
