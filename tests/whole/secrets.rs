@@ -279,7 +279,7 @@ async fn sr15_no_output_shows_a_byte_of_a_secret() {
         ("tidegate.dev", "v1alpha1", "gitsources"),
     ];
     for (group, version, plural) in kinds {
-        let list = scene.api.get(&Resource::new(group, version, plural).path(None)).await.unwrap();
+        let list = scene.api.get(&Resource::new(group, version, plural).path(None).unwrap()).await.unwrap();
         clean(plural, list.to_json().as_bytes());
     }
     let stored = scene.get("", "v1", "secrets", "db").await.unwrap().to_json();
