@@ -109,6 +109,7 @@ async fn sources(scene: &Scene, closed: u16) {
     ];
     for (name, data) in keys {
         let mut body = value!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
+        body.set_at(&["metadata", "annotations", "tidegate.dev/hosts"], format!("127.0.0.1:{closed}"));
         for (key, text) in data {
             body.set_at(&["stringData", key], text);
         }
