@@ -41,6 +41,7 @@ use crate::{
     metric,
     model::{git_source::Reference, remote::Remote},
     rollout::Conditions,
+    route::RouteScope,
 };
 
 /// The arguments of `tidegate run`.
@@ -69,6 +70,10 @@ pub struct Arguments {
     /// to AWS's own endpoints. May be given several times.
     #[arg(long, value_name = "HOST")]
     aws_host: Vec<String>,
+    /// Let Rollouts change VirtualServices of other namespaces (`name.namespace`), as Argo Rollouts does; refused
+    /// otherwise.
+    #[arg(long)]
+    allow_cross_namespace_routes: bool,
     #[command(flatten)]
     election: Election,
     /// Write every decision to a file in this folder; `tidegate replay` shows it again.
@@ -299,6 +304,10 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         record: arguments.record,
         measuring,
         conditions: arguments.conditions,
+        route_scope: match arguments.allow_cross_namespace_routes {
+            true => RouteScope::Cluster,
+            false => RouteScope::Namespace,
+        },
         clock: Clock::Wall,
     };
     let sources = source::Settings {
