@@ -124,6 +124,8 @@ pub mod annotation {
     pub const APPLY: &str = "tidegate.dev/apply";
     /// A number: objects of a higher one wait until those of lower ones are healthy.
     pub const WAVE: &str = "tidegate.dev/wave";
+    /// On a Secret: the hosts that it may be sent to, such as `https://git.example ssh://git.example:2222`.
+    pub const HOSTS: &str = "tidegate.dev/hosts";
     /// `true`, in git or in the cluster: the object stays as it is until this is taken away.
     pub const SUSPEND: &str = "tidegate.dev/suspend";
 }

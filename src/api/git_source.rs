@@ -264,28 +264,6 @@ pub struct GitSourceStatus {
     /// The value of the annotation `tidegate.dev/sync-requested` that was acted upon last.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_sync_request: String,
-    /// Which hosts Secrets were shown to. Another host gets one only after it was written anew.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 2))]
-    pub credentials: Vec<ShownSecret>,
-}
-
-/// A Secret that was shown to a host.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ShownSecret {
-    /// What for: `fetch` or `report`.
-    #[schemars(extend("x-required" = true))]
-    pub purpose: String,
-    /// Its name.
-    #[schemars(extend("x-required" = true))]
-    pub secret: String,
-    /// Its identity and version.
-    #[schemars(extend("x-required" = true))]
-    pub version: String,
-    /// The host, with scheme and port.
-    #[schemars(extend("x-required" = true))]
-    pub host: String,
 }
 
 /// A commit.

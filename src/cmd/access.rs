@@ -296,7 +296,7 @@ impl Cluster {
 
     /// Whether the cluster has this kind at all.
     pub async fn knows(&self, resource: &Resource) -> anyhow::Result<bool> {
-        match self.api.get(&format!("{}?limit=1", resource.path(Some(&self.namespace)))).await {
+        match self.api.get(&format!("{}?limit=1", resource.path(Some(&self.namespace))?)).await {
             Ok(_) => Ok(true),
             Err(error) if error.code() == Some(404) => Ok(false),
             Err(error) => Err(unanswered(error)),
@@ -339,7 +339,7 @@ pub fn unanswered(error: Error) -> anyhow::Error {
             remedied(error.into(), "the cluster does not know you: log in, or give --token")
         }
         Error::Refused { .. } => anyhow!("{}", error.words()),
-        Error::NotLeading { .. } | Error::Unreachable { .. } => remedied(
+        Error::NotLeading { .. } | Error::BadName(_) | Error::Unreachable { .. } => remedied(
             anyhow!("cannot reach the cluster: {}", error.words()),
             "see that the cluster is up, and that the kubeconfig and its context lead to it",
         ),

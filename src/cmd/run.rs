@@ -43,6 +43,7 @@ use crate::{
     metric,
     model::{git_source::Reference, remote::Remote},
     rollout::Conditions,
+    route::RouteScope,
 };
 
 /// The arguments of `tidegate run`.
@@ -67,6 +68,14 @@ pub struct Arguments {
     /// How many Rollouts to work on at once.
     #[arg(long, default_value_t = 16, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     workers: u16,
+    /// Sign requests to this host (HOST or HOST:PORT) with the engine's credentials for AWS, too; by default only those
+    /// to AWS's own endpoints. May be given several times.
+    #[arg(long, value_name = "HOST")]
+    aws_host: Vec<String>,
+    /// Let Rollouts change VirtualServices of other namespaces (`name.namespace`), as Argo Rollouts does; refused
+    /// otherwise.
+    #[arg(long)]
+    allow_cross_namespace_routes: bool,
     #[command(flatten)]
     election: Election,
     /// Write every decision to a file in this folder; `tidegate replay` shows it again.
@@ -289,13 +298,19 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     let version = api.get("/version").await.map_err(unanswered)?;
     let version = version.str_at(&["gitVersion"]).unwrap_or_default();
     tracing::info!(server = %address, version, "the engine is at work");
+    let mut measuring = metric::Settings::of(&own, |name| std::env::var(name).ok());
+    measuring.aws.hosts = arguments.aws_host;
     let settings = Settings {
         namespace: arguments.namespace,
         instance: arguments.instance_id,
         workers: usize::from(arguments.workers),
         record: arguments.record,
-        measuring: metric::Settings::of(&own, |name| std::env::var(name).ok()),
+        measuring,
         conditions: arguments.conditions,
+        route_scope: match arguments.allow_cross_namespace_routes {
+            true => RouteScope::Cluster,
+            false => RouteScope::Namespace,
+        },
         clock: Clock::Wall,
     };
     let sources = source::Settings {

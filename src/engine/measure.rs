@@ -12,11 +12,12 @@ use super::{
 };
 use crate::{
     analysis::{Phase, Verdict},
-    api::{self, AnalysisRunStatus, RunSummary, constants::label},
+    api::{self, AnalysisRun, AnalysisRunStatus, RunSummary},
     kubernetes::{
         patch,
         value::{Text, Value},
     },
+    metric::job,
     rollout::diff::merge_patch,
     value,
 };
@@ -44,10 +45,11 @@ pub fn needs(run: &Value) -> Option<Resource> {
 }
 
 /// The Jobs of a run.
-pub fn jobs(cache: &Cache, run: &Value) -> Vec<Value> {
-    let uid = run.str_at(&["metadata", "uid"]).unwrap_or_default();
-    let is_its = |job: &&Value| job.str_at(&["metadata", "labels", label::ANALYSIS_RUN_UID]) == Some(uid);
-    let own: Vec<Value> = cache.children(&resource::jobs(), uid).cloned().collect();
+pub fn jobs(cache: &Cache, run: &Value, place: &job::Place) -> Vec<Value> {
+    let run: AnalysisRun = api::read(run).object;
+    // An owner and a label are soon written, by somebody in another namespace as well.
+    let is_its = |job: &&Value| job::is_of(&run, job, place);
+    let own: Vec<Value> = cache.children(&resource::jobs(), &run.metadata.uid).filter(is_its).cloned().collect();
     // Those in a namespace of their own have no owner.
     if own.is_empty() { cache.all(&resource::jobs()).filter(is_its).cloned().collect() } else { own }
 }

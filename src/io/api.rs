@@ -19,7 +19,7 @@ use super::{lease::Gate, metrics::Shared};
 use crate::{
     api::constants::FIELD_MANAGER,
     engine::{
-        key::{Place, Resource},
+        key::{BadSegment, Place, Resource},
         metrics,
     },
     kubernetes::value::{Part, Value},
@@ -52,6 +52,9 @@ pub enum Error {
         /// Of what.
         path: String,
     },
+    /// It was not asked: a name cannot be part of a path.
+    #[error(transparent)]
+    BadName(#[from] BadSegment),
     /// It was not reached, or answered something else.
     #[error("{method} {path}: {cause}")]
     Unreachable {
@@ -69,7 +72,7 @@ impl Error {
     pub fn code(&self) -> Option<u16> {
         match self {
             Error::Refused { code, .. } => Some(*code),
-            Error::NotLeading { .. } | Error::Unreachable { .. } => None,
+            Error::NotLeading { .. } | Error::BadName(_) | Error::Unreachable { .. } => None,
         }
     }
 
@@ -77,7 +80,7 @@ impl Error {
     pub fn after(&self) -> Option<Duration> {
         match self {
             Error::Refused { after, .. } => *after,
-            Error::NotLeading { .. } | Error::Unreachable { .. } => None,
+            Error::NotLeading { .. } | Error::BadName(_) | Error::Unreachable { .. } => None,
         }
     }
 
@@ -86,6 +89,7 @@ impl Error {
         match self {
             Error::Refused { message, .. } => message,
             Error::NotLeading { .. } => "another daemon leads",
+            Error::BadName(_) => "a name in the request cannot be the name of an object or a namespace",
             Error::Unreachable { cause, .. } => cause,
         }
     }
@@ -93,7 +97,7 @@ impl Error {
     /// Whether the same request would be refused again as long as nothing else changes.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Error::Refused { code: 400 | 403 | 404 | 405 | 413 | 415 | 422, .. } => true,
+            Error::Refused { code: 400 | 403 | 404 | 405 | 413 | 415 | 422, .. } | Error::BadName(_) => true,
             // So the server calls an object that does not fit its type.
             Error::Refused { code: 500, message, .. } => {
                 message.starts_with("failed to create typed patch object")
@@ -223,7 +227,7 @@ impl Api {
 
     /// Reads an object.
     pub async fn object(&self, resource: &Resource, place: &Place) -> Result<Value, Error> {
-        self.get(&object(resource, place)).await
+        self.get(&resource.object_path(place)?).await
     }
 
     /// Creates an object as a person means it: a field that does not exist is an error. Without a namespace if it belongs
@@ -234,13 +238,13 @@ impl Api {
         namespace: Option<&str>,
         body: &Value,
     ) -> Result<Value, Error> {
-        let path = format!("{}?fieldValidation=Strict", resource.path(namespace));
+        let path = format!("{}?fieldValidation=Strict", resource.path(namespace)?);
         self.send(Method::POST, &path, Some(("application/json", body))).await
     }
 
     /// Changes an object by a JSON patch.
     pub async fn patch_json(&self, resource: &Resource, place: &Place, patch: &Value) -> Result<Value, Error> {
-        self.send(Method::PATCH, &object(resource, place), Some(("application/json-patch+json", patch))).await
+        self.send(Method::PATCH, &resource.object_path(place)?, Some(("application/json-patch+json", patch))).await
     }
 
     /// Applies an object, server-side, in the name of git. A dry run changes nothing.
@@ -252,7 +256,7 @@ impl Api {
         force: Force,
         run: Run,
     ) -> Result<Value, Error> {
-        let mut path = format!("{}?fieldManager={FIELD_MANAGER}", object(resource, place));
+        let mut path = format!("{}?fieldManager={FIELD_MANAGER}", resource.object_path(place)?);
         if force == Force::Taken {
             path += "&force=true";
         }
@@ -264,7 +268,7 @@ impl Api {
 
     /// Creates an object.
     pub async fn create(&self, resource: &Resource, namespace: &str, body: &Value) -> Result<Value, Error> {
-        self.send(Method::POST, &resource.path(Some(namespace)), Some(("application/json", body))).await
+        self.send(Method::POST, &resource.path(Some(namespace))?, Some(("application/json", body))).await
     }
 
     /// Changes an object, or one of its subresources, by a merge patch.
@@ -275,7 +279,7 @@ impl Api {
         subresource: &str,
         patch: &Value,
     ) -> Result<Value, Error> {
-        let mut path = object(resource, place);
+        let mut path = resource.object_path(place)?;
         if !subresource.is_empty() {
             path = format!("{path}/{subresource}");
         }
@@ -284,17 +288,17 @@ impl Api {
 
     /// Replaces an object, on condition that it has the version that the body says.
     pub async fn replace(&self, resource: &Resource, place: &Place, body: &Value) -> Result<Value, Error> {
-        self.send(Method::PUT, &object(resource, place), Some(("application/json", body))).await
+        self.send(Method::PUT, &resource.object_path(place)?, Some(("application/json", body))).await
     }
 
     /// Deletes an object; `options` are its `DeleteOptions`.
     pub async fn delete(&self, resource: &Resource, place: &Place, options: &Value) -> Result<Value, Error> {
-        self.send(Method::DELETE, &object(resource, place), Some(("application/json", options))).await
+        self.send(Method::DELETE, &resource.object_path(place)?, Some(("application/json", options))).await
     }
 
     /// Evicts a pod.
     pub async fn evict(&self, place: &Place, eviction: &Value) -> Result<Value, Error> {
-        let path = format!("{}/eviction", object(&Resource::new("", "v1", "pods"), place));
+        let path = format!("{}/eviction", Resource::new("", "v1", "pods").object_path(place)?);
         self.send(Method::POST, &path, Some(("application/json", eviction))).await
     }
 
@@ -337,9 +341,4 @@ impl Api {
         let text = answered?;
         Value::part_of_json(text.as_bytes(), part).map_err(|error| unreachable(error.to_string()))
     }
-}
-
-fn object(resource: &Resource, place: &Place) -> String {
-    let namespace = (!place.namespace.is_empty()).then_some(place.namespace.as_str());
-    format!("{}/{}", resource.path(namespace), place.name)
 }

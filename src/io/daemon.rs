@@ -51,6 +51,7 @@ use crate::{
     metric,
     model::template,
     rollout::{Conditions, Event, Seen, Verdict, View, check, decide, diff, services},
+    route::RouteScope,
 };
 
 /// How the daemon is to work.
@@ -68,6 +69,8 @@ pub struct Settings {
     pub measuring: metric::Settings,
     /// Which conditions Rollouts have.
     pub conditions: Conditions,
+    /// Where the objects may be that Rollouts route with.
+    pub route_scope: RouteScope,
     /// What time it is.
     pub clock: Clock,
 }
@@ -81,6 +84,7 @@ impl Default for Settings {
             record: None,
             measuring: metric::Settings::default(),
             conditions: Conditions::default(),
+            route_scope: RouteScope::default(),
             clock: Clock::Wall,
         }
     }
@@ -399,7 +403,7 @@ impl Daemon {
                 return self.state.queue.done(&key, Outcome::Settled(None), now);
             }
         }
-        let jobs = measure::jobs(&self.state.cache, &run);
+        let jobs = measure::jobs(&self.state.cache, &run, &self.settings.measuring.jobs);
         let seen =
             io::measure::Seen { now, run, jobs, settings: self.settings.measuring.clone(), web: self.web.clone() };
         let (api, subject) = (self.api.clone(), key.clone());
@@ -515,8 +519,8 @@ impl Daemon {
                 return None;
             }
         }
-        let conditions = self.settings.conditions;
-        let seen = Seen { conditions, ..self.state.see(place, &rollout, now)? };
+        let (conditions, route_scope) = (self.settings.conditions, self.settings.route_scope);
+        let seen = Seen { conditions, route_scope, ..self.state.see(place, &rollout, now)? };
         let missing = observe::missing(&rollout, &seen);
         Some((seen, missing))
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::api::{Api, Error};
 use crate::{
+    engine::key::path,
     kubernetes::{
         schema::crd,
         value::{Text, Value},
@@ -52,7 +53,7 @@ async fn ask(
     if !plain(group) || !plain(version) {
         return Ok(None);
     }
-    let list = match api.get(&format!("/apis/{group}/{version}")).await {
+    let list = match api.get(&path(&["apis", group, version])?).await {
         Ok(list) => list,
         Err(error) if error.code() == Some(404) => return Ok(None),
         Err(error) => return Err(error),
@@ -63,7 +64,8 @@ async fn ask(
     let Some(resource) = list.list_at(&["resources"]).iter().find(named) else { return Ok(None) };
     let plural = resource.str_at(&["name"]).unwrap_or_default();
     let namespaced = resource.at(&["namespaced"]).and_then(Value::as_bool).unwrap_or(false);
-    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}");
+    let path =
+        path(&["apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions", &format!("{plural}.{group}")])?;
     // Whoever may not read definitions still has the server's dry run.
     let definition = api.get(&path).await.ok();
     let defined = definition.as_ref().and_then(|definition| definition.at(&["metadata", "resourceVersion"]));

@@ -144,8 +144,18 @@ async fn sample(
                 return Ok((plain(job::resumed(&name, &before, found, &pods, now)), None));
             }
             Ask::DeleteJob { namespace, name } => {
-                let write = measure::delete_job(&namespace, &name, find(&seen.jobs, &namespace, &name));
-                let (deleted, write) = match send(api, &write).await {
+                let deleted = match find(&seen.jobs, &namespace, &name) {
+                    Some(job) => delete(api, job).await,
+                    None => match api.object(&resource::jobs(), &Place::new(&namespace, &name)).await {
+                        Ok(job) if job::is_of(run, &job, &seen.settings.jobs) => delete(api, &job).await,
+                        Ok(_) => {
+                            let problem = format!("the Job {namespace}/{name} is not of this run: it is left alone");
+                            return Ok((plain(job::terminated(&before, Err(problem), now)), None));
+                        }
+                        Err(error) => Err(error),
+                    },
+                };
+                let (deleted, write) = match deleted {
                     Ok(write) => (Ok(()), write),
                     Err(error) if error.is_refusal() => (Err(error.words().to_owned()), None),
                     Err(error) => return Err(error),
@@ -176,6 +186,12 @@ fn find<'j>(jobs: &'j [Value], namespace: &str, name: &str) -> Option<&'j Value>
     jobs.iter().find(|job| text(job, "name", name) && text(job, "namespace", namespace))
 }
 
+/// Deletes a Job that was seen, and none that has taken its name since.
+async fn delete(api: &Api, job: &Value) -> Result<Option<Written>, Error> {
+    let place = crate::engine::cache::place_of(job);
+    send(api, &measure::delete_job(&place.namespace, &place.name, Some(job))).await
+}
+
 /// Creates a Job. One that is there already was created by a pass that did not live to say so.
 async fn create(api: &Api, job: &Value) -> Result<(Created, Option<Written>), Error> {
     let write = measure::create_job(job);
@@ -195,7 +211,7 @@ async fn create(api: &Api, job: &Value) -> Result<(Created, Option<Written>), Er
 /// The pods of a run's Jobs. Asked for when somebody looks at a Job, rather than watched: there are few, and seldom.
 async fn pods(api: &Api, run: &AnalysisRun, namespace: &str) -> Result<Vec<Value>, Error> {
     let selector = format!("{}%3D{}", api::constants::label::ANALYSIS_RUN_UID.replace('/', "%2F"), run.metadata.uid);
-    let path = format!("{}?labelSelector={selector}", resource::pods().path(Some(namespace)));
+    let path = format!("{}?labelSelector={selector}", resource::pods().path(Some(namespace))?);
     Ok(api.get(&path).await?.list_at(&["items"]).to_vec())
 }
 
@@ -205,8 +221,7 @@ async fn forget_jobs(api: &Api, seen: &Seen, run: &AnalysisRun, verdict: &Verdic
         let is_job = run.spec.metrics.iter().any(|metric| metric.name == *name && metric.provider.job.is_some());
         let outdated = if is_job { job::outdated(run, seen.jobs.iter(), *kept) } else { Vec::new() };
         for job in outdated {
-            let text = |key: &str| job.str_at(&["metadata", key]).unwrap_or_default();
-            match send(api, &measure::delete_job(text("namespace"), text("name"), Some(job))).await {
+            match delete(api, job).await {
                 Ok(done) => written.extend(done),
                 Err(error) => tracing::warn!(%error, "an old Job of an analysis was not deleted"),
             }

@@ -92,7 +92,7 @@ pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
     }
 }
 
-fn path(scope: &Scope, query: &[(&str, String)]) -> String {
+fn path(scope: &Scope, query: &[(&str, String)]) -> Result<String, Error> {
     let mut serializer = form_urlencoded::Serializer::new(String::new());
     query.iter().filter(|(_, value)| !value.is_empty()).for_each(|(key, value)| {
         serializer.append_pair(key, value);
@@ -102,7 +102,7 @@ fn path(scope: &Scope, query: &[(&str, String)]) -> String {
             serializer.append_pair(key, selector);
         }
     }
-    format!("{}?{}", scope.resource.path(scope.namespace.as_deref()), serializer.finish())
+    Ok(format!("{}?{}", scope.resource.path(scope.namespace.as_deref())?, serializer.finish()))
 }
 
 /// Lists everything and says so; answers the version it is from.
@@ -117,7 +117,7 @@ async fn announced_list(api: &Api, scope: &Scope, news: &Sender<(Resource, News)
 pub async fn list(api: &Api, scope: &Scope) -> Result<(Vec<Value>, u64), Error> {
     let (mut objects, mut next, mut version) = (Vec::new(), String::new(), 0);
     loop {
-        let page = path(scope, &[("limit", PAGE.to_string()), ("continue", next.clone())]);
+        let page = path(scope, &[("limit", PAGE.to_string()), ("continue", next.clone())])?;
         let page = api.get_part(&page, scope.part).await?;
         objects.extend(page.list_at(&["items"]).iter().cloned());
         let text = |key: &str| page.str_at(&["metadata", key]).unwrap_or_default();
@@ -138,7 +138,7 @@ async fn stream(api: &Api, scope: &Scope, version: u64, news: &Sender<(Resource,
         ("resourceVersion", version.to_string()),
         ("timeoutSeconds", seconds),
     ];
-    let path = path(scope, &query);
+    let path = path(scope, &query)?;
     let broken = |cause: String| Error::Unreachable { method: Method::GET, path: path.clone(), cause };
     let request = Request::get(&path).body(Vec::new()).map_err(|error| broken(error.to_string()))?;
     let opened = api.client().request_stream(request).await;

@@ -21,6 +21,8 @@ const SESSION: &str = "tidegate";
 pub struct Settings {
     /// The region.
     pub region: Option<String>,
+    /// Hosts outside AWS's own domains (`host` or `host:port`) that requests may be signed for.
+    pub hosts: Vec<String>,
     keys: Option<Credentials>,
     web: Option<WebIdentity>,
     container: Option<Container>,
@@ -71,6 +73,7 @@ impl Settings {
         });
         let endpoint = |name: &str| variable(name).or_else(|| variable("AWS_ENDPOINT_URL"));
         Settings {
+            hosts: Vec::new(),
             region: variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")),
             keys,
             web,
@@ -87,17 +90,94 @@ impl Settings {
     }
 
     /// Where CloudWatch is.
-    pub(super) fn cloudwatch(&self, region: &str) -> String {
+    pub(super) fn cloudwatch(&self, region: &Region) -> String {
         self.cloudwatch.clone().unwrap_or_else(|| endpoint("monitoring", region))
     }
 
-    fn sts(&self, region: &str) -> String {
+    fn sts(&self, region: &Region) -> String {
         self.sts.clone().unwrap_or_else(|| endpoint("sts", region))
+    }
+
+    /// Whether a request to this URL may be signed: AWS serves this service of this region there, or the operator lists
+    /// the host. The error says what to do.
+    pub(super) fn check_signing(&self, url: &str, service: &str, region: &Region) -> Result<(), String> {
+        let uri: http::Uri = url.parse().map_err(|_| "the address is not a URL".to_owned())?;
+        let authority = uri.authority().map_or("", http::uri::Authority::as_str).to_ascii_lowercase();
+        let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+        if self.hosts.iter().any(|listed| listed.eq_ignore_ascii_case(&authority) || listed.eq_ignore_ascii_case(&host))
+            && !authority.contains('@')
+        {
+            return Ok(());
+        }
+        if uri.scheme_str() == Some("https") && authority == host && region.serves(service, &host) {
+            return Ok(());
+        }
+        let (Region(region), domain) = (region, region.domain());
+        Err(format!(
+            "requests are signed for AWS only at https://{service}.{region}.{domain} and its VPC endpoints, and {host} is \
+             neither: correct the address, or have the operator start Tidegate with `--aws-host {host}`"
+        ))
     }
 }
 
-fn endpoint(service: &str, region: &str) -> String {
-    let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+/// The name of a region, such as `eu-west-1`: by its grammar it can be one label of a host name and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Region(String);
+
+/// The partitions of AWS: how the names of their regions begin, and the domain of their services.
+const PARTITIONS: [(&str, &str); 6] = [
+    ("cn-", "amazonaws.com.cn"),
+    ("eusc-", "amazonaws.eu"),
+    ("us-iso-", "c2s.ic.gov"),
+    ("us-isob-", "sc2s.sgov.gov"),
+    ("us-isof-", "csp.hci.ic.gov"),
+    ("eu-isoe-", "cloud.adc-e.uk"),
+];
+
+impl Region {
+    /// Reads a region: letters, then more words of letters, then a number.
+    pub(super) fn parse(text: &str) -> Result<Region, String> {
+        let wrong = || {
+            let shown: String = text.chars().take(60).collect();
+            format!("{shown:?} is not a region of AWS: write one such as us-east-1")
+        };
+        let words: Vec<&str> = text.split('-').collect();
+        let [area, places @ .., number] = words.as_slice() else { return Err(wrong()) };
+        let is_word =
+            |word: &&str| (1..=16).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase());
+        let is_number = (1..=2).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
+        let is_region = (2..=4).contains(&area.len()) && is_word(area) && (1..=3).contains(&places.len());
+        if !(is_region && is_number && places.iter().all(is_word)) {
+            return Err(wrong());
+        }
+        Ok(Region(text.to_owned()))
+    }
+
+    /// The domain of the services in this region.
+    fn domain(&self) -> &'static str {
+        let partition = PARTITIONS.iter().find(|(start, _)| self.0.starts_with(start));
+        partition.map_or("amazonaws.com", |(_, domain)| domain)
+    }
+
+    /// Whether AWS serves a service of this region at a host. Not every host of that domain is AWS's own: machines,
+    /// load balancers and buckets of its customers have names there, too.
+    fn serves(&self, service: &str, host: &str) -> bool {
+        let (Region(region), domain) = (self, self.domain());
+        let dual_stack = if domain.ends_with(".cn") { "api.amazonwebservices.com.cn" } else { "api.aws" };
+        let names = [service.to_owned(), format!("{service}-fips")];
+        let is_label =
+            |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        names.iter().any(|name| {
+            let vpc = format!(".{name}.{region}.vpce.{domain}");
+            host == format!("{name}.{region}.{domain}")
+                || host == format!("{name}.{region}.{dual_stack}")
+                || host.strip_suffix(&vpc).is_some_and(|endpoint| endpoint.starts_with("vpce-") && is_label(endpoint))
+        })
+    }
+}
+
+fn endpoint(service: &str, region: &Region) -> String {
+    let (Region(region), domain) = (region, region.domain());
     format!("https://{service}.{region}.{domain}")
 }
 
@@ -115,7 +195,7 @@ impl Credentials {
 pub(super) fn credentials<'t>(
     talk: &Talk<'t>,
     role: Option<&str>,
-    region: &str,
+    region: &Region,
 ) -> Result<(Credentials, &'t Answers), Ask> {
     let (own, answers) = own(talk, region)?;
     let Some(role) = role.filter(|role| !role.is_empty()) else { return Ok((own, answers)) };
@@ -129,7 +209,7 @@ pub(super) fn credentials<'t>(
     Ok((given_out(talk, answer)?, answers))
 }
 
-fn own<'t>(talk: &Talk<'t>, region: &str) -> Result<(Credentials, &'t Answers), Ask> {
+fn own<'t>(talk: &Talk<'t>, region: &Region) -> Result<(Credentials, &'t Answers), Ask> {
     let (settings, answers) = (&talk.settings.aws, talk.heard.answers.as_slice());
     if let Some(keys) = &settings.keys {
         return Ok((keys.clone(), answers));
@@ -218,7 +298,7 @@ fn handed_out(talk: &Talk<'_>, answer: &Response) -> Result<Credentials, Ask> {
 }
 
 /// Signs a request for a service in a region.
-pub(super) fn sign(request: &mut Request, who: &Credentials, region: &str, service: &str, now: Timestamp) {
+pub(super) fn sign(request: &mut Request, who: &Credentials, region: &Region, service: &str, now: Timestamp) {
     let moment = now.strftime("%Y%m%dT%H%M%SZ").to_string();
     request.headers.push(("X-Amz-Date".to_owned(), moment.clone()));
     if let Some(session) = &who.session {
@@ -231,7 +311,7 @@ pub(super) fn sign(request: &mut Request, who: &Credentials, region: &str, servi
     let given = request.headers.iter().map(|(key, value)| (key.to_ascii_lowercase(), value.trim().to_owned()));
     headers.extend(given.filter(|(key, _)| is_signed(key)));
     headers.sort();
-    let scope = Scope { moment: &moment, region, service };
+    let scope = Scope { moment: &moment, region: &region.0, service };
     let authorization = authorization(request, &headers, who, &scope);
     request.headers.push(("Authorization".to_owned(), authorization));
 }
@@ -358,7 +438,7 @@ mod tests {
         let (run, metric) = (AnalysisRun::default(), Metric::default());
         let now = Timestamp::UNIX_EPOCH;
         let talk = Talk { run: &run, metric: &metric, work: &Work::Start, settings: &settings, heard, now };
-        match credentials(&talk, role, "eu-west-1") {
+        match credentials(&talk, role, &Region::parse("eu-west-1").unwrap()) {
             Ok((found, rest)) => {
                 let session = found.session.as_ref().map_or("-", |session| session.expose());
                 format!("{} {} {session} {}", found.id, found.secret.expose(), rest.len())
@@ -420,5 +500,94 @@ mod tests {
         heard.answers = vec![answer(200, r#"{"AccessKeyId":"A2","SecretAccessKey":"S2","Token":"T2"}"#)];
         assert_eq!(lead(&variables, None, &heard), "A2 S2 T2 0");
         assert!(lead(&[], None, &heard).starts_with("there are no credentials for AWS"));
+    }
+
+    #[test]
+    fn sr18_a_region_is_a_name_and_no_part_of_an_address() {
+        for region in
+            ["us-east-1", "ap-southeast-12", "us-gov-west-1", "cn-north-1", "us-isob-east-1", "eusc-de-east-1"]
+        {
+            assert_eq!(Region::parse(region).map(|region| region.0).as_deref(), Ok(region));
+        }
+        for wrong in [
+            "",
+            "x@127.0.0.1:16451/",
+            "us-east-1.evil.example/",
+            "us-east-1#",
+            "us-east-1?",
+            "us-east-1/",
+            "us-east-1\n",
+            "us--1",
+            "us-1",
+            "us-east-",
+            "US-EAST-1",
+            "us-east-1234",
+            "us.evil-east-1",
+        ] {
+            assert!(Region::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sr18_requests_are_signed_only_for_hosts_of_aws_or_of_the_operator() {
+        let settings = Settings { hosts: vec!["proxy.internal:8080".into()], ..Settings::default() };
+        for (url, region, may) in [
+            ("https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-7/api/v1/query", "us-west-2", true),
+            ("https://APS-workspaces.us-west-2.amazonaws.com/x", "us-west-2", true),
+            ("https://aps-workspaces-fips.us-west-2.amazonaws.com/x", "us-west-2", true),
+            ("https://aps-workspaces.us-west-2.api.aws/x", "us-west-2", true),
+            ("https://aps-workspaces.cn-north-1.amazonaws.com.cn/x", "cn-north-1", true),
+            ("https://vpce-0a-1b.aps-workspaces.us-west-2.vpce.amazonaws.com/x", "us-west-2", true),
+            ("http://proxy.internal:8080/aps-workspaces", "us-west-2", true),
+            ("http://proxy.internal/aps-workspaces", "us-west-2", false),
+            ("http://x@proxy.internal:8080/aps-workspaces", "us-west-2", false),
+            ("http://aps-workspaces.us-west-2.amazonaws.com/x", "us-west-2", false),
+            ("https://aps-workspaces.us-west-2.amazonaws.com:8443/x", "us-west-2", false),
+            ("https://aps-workspaces.us-west-2.amazonaws.com/x", "us-east-1", false),
+            ("https://evil.example/aps-workspaces", "us-west-2", false),
+            ("https://aps-workspaces.us-west-2.amazonaws.com@evil.example/", "us-west-2", false),
+            ("https://aps-workspaces.us-west-2.amazonaws.com.evil.example/", "us-west-2", false),
+            ("https://ec2-1-2-3-4.us-west-2.compute.amazonaws.com/aps-workspaces", "us-west-2", false),
+            ("https://vpce-x.evil.aps-workspaces.us-west-2.vpce.amazonaws.com/", "us-west-2", false),
+        ] {
+            let region = Region::parse(region).unwrap();
+            assert_eq!(settings.check_signing(url, "aps-workspaces", &region).is_ok(), may, "{url}");
+        }
+    }
+
+    /// What becomes of a metric of Amazon's Prometheus on a machine with a web identity.
+    fn measured(address: &str, region: &str) -> String {
+        let variables = [("AWS_ROLE_ARN", "arn:r"), ("AWS_WEB_IDENTITY_TOKEN_FILE", "/token")];
+        let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        let settings = crate::metric::Settings::of("n", find);
+        let prometheus = crate::value!({
+            "address": address, "query": "up", "authentication": {"sigv4": {"region": region}}
+        });
+        let metric = crate::value!({"name": "m", "provider": {"prometheus": prometheus}});
+        let (run, metric) = (AnalysisRun::default(), crate::api::read(&metric).object);
+        let heard = Heard { token: Some(Ok(Secret::new("canary"))), ..Heard::default() };
+        let now = Timestamp::UNIX_EPOCH;
+        match crate::metric::ask(&Talk {
+            run: &run,
+            metric: &metric,
+            work: &Work::Start,
+            settings: &settings,
+            heard: &heard,
+            now,
+        }) {
+            Ask::Send(request) => request.url,
+            Ask::Known(sample) => sample.measurement.message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn sr18_the_web_identity_goes_to_aws_alone() {
+        let aws = "https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-7";
+        assert_eq!(measured(aws, "us-west-2"), "https://sts.us-west-2.amazonaws.com/");
+        let said = measured("http://evil.example/aps-workspaces", "x@127.0.0.1:16451/");
+        assert!(said.contains("is not a region of AWS"), "{said}");
+        let said = measured("http://evil.example/aps-workspaces", "us-west-2");
+        assert!(said.ends_with("have the operator start Tidegate with `--aws-host evil.example`"), "{said}");
     }
 }

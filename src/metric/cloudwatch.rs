@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{
     Ask, Request, Response, Talk, ago, aws,
-    aws::{credentials, sign},
+    aws::{Region, credentials, sign},
     cbor, failed, length, started,
 };
 use crate::{
@@ -36,6 +36,10 @@ pub fn next(talk: &Talk<'_>, cloudwatch: &CloudWatchMetric) -> Ask {
     let settings = &talk.settings.aws;
     let Some(region) = &settings.region else {
         return talk.failed(format!("{OPERATION}, no region is known: AWS_REGION is not set"));
+    };
+    let region = &match Region::parse(region) {
+        Ok(region) => region,
+        Err(problem) => return talk.failed(format!("{OPERATION}, AWS_REGION: {problem}")),
     };
     let (who, answers) = match credentials(talk, None, region) {
         Ok(found) => found,

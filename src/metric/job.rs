@@ -128,7 +128,34 @@ pub fn begun(run: &AnalysisRun, job: &Value, created: &Created, now: Timestamp) 
     Measurement { metadata, resume_at: Some(Time::from(now)), ..begun }
 }
 
-/// The Job of a measurement: its namespace and name. The error is Argo Rollouts'.
+/// The Job of a measurement of a run, if what its status says can be true: whoever may write a run may write its status.
+/// Only a Job that the engine itself would have created is looked at or deleted.
+pub fn own(
+    run: &AnalysisRun,
+    metric: &str,
+    measurement: &Measurement,
+    place: &Place,
+) -> Result<(String, String), String> {
+    let (namespace, name) = of(run, measurement)?;
+    let is_allowed = namespace == run.metadata.namespace || place.namespace.as_ref() == Some(&namespace);
+    let wanted = self::name(run, metric);
+    if is_allowed && name == wanted {
+        return Ok((namespace, name));
+    }
+    let shown: String = format!("{namespace}/{name}").chars().take(200).collect();
+    Err(format!(
+        "status names the Job {shown:?}, which is not the Job of this measurement ({wanted:?}): it is left alone"
+    ))
+}
+
+/// Whether a Job carries the uid of a run, where the Jobs of that run are.
+pub fn is_of(run: &AnalysisRun, job: &Value, place: &Place) -> bool {
+    let namespace = job.str_at(&["metadata", "namespace"]).unwrap_or_default();
+    let is_there = namespace == run.metadata.namespace || place.namespace.as_deref() == Some(namespace);
+    is_there && job.str_at(&["metadata", "labels", label::ANALYSIS_RUN_UID]) == Some(run.metadata.uid.as_str())
+}
+
+/// The Job that the status of a measurement names: its namespace and name. The error is Argo Rollouts'.
 pub fn of(run: &AnalysisRun, measurement: &Measurement) -> Result<(String, String), String> {
     let note = |key: &str| measurement.metadata.get(key).filter(|text| !text.is_empty());
     let name = note(JOB_NAME).ok_or_else(|| "job metadata reference missing".to_owned())?;
@@ -248,5 +275,43 @@ mod tests {
         }
         assert_eq!(resumed("j", &before, None, &[], now).phase, "Error");
         assert_eq!(terminated(&before, Ok(()), now).phase, "Inconclusive");
+    }
+
+    #[test]
+    fn sr13_a_status_names_no_job_but_that_of_its_measurement() {
+        let metric: Metric = api::read(&value!({"name": "rate", "provider": {"job": {"spec": {}}}})).object;
+        let run = value!({"metadata": {"uid": "u", "name": "r", "namespace": "attacker"}, "status": {"metricResults": [{"name": "rate"}]}});
+        let run: AnalysisRun = api::read(&run).object;
+        let shared = Place { namespace: Some("ops".into()), elsewhere: false };
+        for (namespace, name, place, is_own) in [
+            ("attacker", "u.rate.1", &Place::default(), true),
+            ("", "u.rate.1", &Place::default(), true),
+            ("ops", "u.rate.1", &shared, true),
+            ("attacker", "u.rate.1", &shared, true),
+            ("ops", "u.rate.1", &Place::default(), false),
+            ("victim", "u.rate.1", &shared, false),
+            ("victim", "payroll", &Place::default(), false),
+            ("victim/jobs?a=", "x", &Place::default(), false),
+            ("attacker", "payroll", &Place::default(), false),
+            ("attacker", "u.rate.2", &Place::default(), false),
+            ("attacker", "u.rate.1/../payroll", &Place::default(), false),
+        ] {
+            let metadata = value!({"job-name": name, "job-namespace": namespace});
+            let measurement = api::read(&value!({"phase": "Running", "metadata": metadata})).object;
+            assert_eq!(own(&run, &metric.name, &measurement, place).is_ok(), is_own, "{namespace}/{name}");
+            let settings = crate::metric::Settings { jobs: place.clone(), ..crate::metric::Settings::default() };
+            let (work, heard) = (crate::analysis::Work::Terminate(measurement), crate::metric::Heard::default());
+            let now = Timestamp::UNIX_EPOCH;
+            let talk = crate::metric::Talk {
+                run: &run,
+                metric: &metric,
+                work: &work,
+                settings: &settings,
+                heard: &heard,
+                now,
+            };
+            let deletes = matches!(crate::metric::ask(&talk), crate::metric::Ask::DeleteJob { .. });
+            assert_eq!(deletes, is_own, "{namespace}/{name}");
+        }
     }
 }

@@ -297,7 +297,7 @@ impl Talk<'_> {
             Work::Start => return Ask::CreateJob(job::build(self.run, self.metric, job, &self.settings.jobs)),
             Work::Resume(before) | Work::Terminate(before) => before,
         };
-        match (job::of(self.run, before), self.work) {
+        match (job::own(self.run, &self.metric.name, before, &self.settings.jobs), self.work) {
             (Err(problem), _) => over(failed(before.clone(), problem, self.now)),
             (Ok((namespace, name)), Work::Terminate(_)) => Ask::DeleteJob { namespace, name },
             (Ok((namespace, name)), Work::Start | Work::Resume(_)) => Ask::LookAtJob { namespace, name },

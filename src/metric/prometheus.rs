@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{
     Ask, Request, Response, Talk,
-    aws::{credentials, sign},
+    aws::{Region, credentials, sign},
     digits, failed, judged, listed, started,
 };
 use crate::{
@@ -27,6 +27,9 @@ const TIMEOUT: i64 = 30;
 /// The name of Amazon's Prometheus, for signatures.
 const SERVICE: &str = "aps";
 
+/// What the hosts of Amazon's Prometheus are called.
+const ENDPOINT: &str = "aps-workspaces";
+
 /// What to do next. Requests to Amazon's Prometheus are signed if the metric names a region.
 pub fn next(talk: &Talk<'_>, prometheus: &PrometheusMetric) -> Ask {
     let mut request = match ask(talk, prometheus) {
@@ -35,18 +38,26 @@ pub fn next(talk: &Talk<'_>, prometheus: &PrometheusMetric) -> Ask {
     };
     let sigv4 = &prometheus.authentication.sigv4;
     let mut answers = talk.heard.answers.as_slice();
-    if request.url.contains("aps-workspaces") && !sigv4.region.is_empty() {
+    if request.url.contains(ENDPOINT) && !sigv4.region.is_empty() {
         if !sigv4.profile.is_empty() {
             return talk.refused("profiles of AWS (sigv4.profile) are not part of this version".to_owned());
         }
+        let region = match Region::parse(&sigv4.region) {
+            Ok(region) => region,
+            Err(problem) => return talk.refused(format!("sigv4.region: {problem}")),
+        };
+        // Before anything that proves who we are is sent anywhere.
+        if let Err(problem) = talk.settings.aws.check_signing(&request.url, ENDPOINT, &region) {
+            return talk.refused(problem);
+        }
         let who;
-        (who, answers) = match credentials(talk, Some(&sigv4.role_arn), &sigv4.region) {
+        (who, answers) = match credentials(talk, Some(&sigv4.role_arn), &region) {
             Ok(found) => found,
             Err(next) => return next,
         };
-        sign(&mut request, &who, &sigv4.region, SERVICE, talk.now);
+        sign(&mut request, &who, &region, SERVICE, talk.now);
         if let Some(other) = &mut request.otherwise {
-            sign(other, &who, &sigv4.region, SERVICE, talk.now);
+            sign(other, &who, &region, SERVICE, talk.now);
         }
     }
     match answers {

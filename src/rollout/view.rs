@@ -34,7 +34,7 @@ use crate::{
         strategy::AntiAffinity,
         template::{self, Wanted},
     },
-    route::{self, Id, Kind, Routed, Routes, Verification},
+    route::{self, Id, Kind, RouteScope, Routed, Routes, Verification},
 };
 
 /// What was read for one decision.
@@ -63,6 +63,9 @@ pub struct Seen {
     /// The kinds of its routers' objects that the server does not know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<Kind>,
+    /// Where the objects of its routers may be.
+    #[serde(skip_serializing_if = "RouteScope::is_usual")]
+    pub route_scope: RouteScope,
     /// What the load balancer says about the weights in status.
     pub verification: Verification,
     /// When this engine last wrote the Rollout, if it has.
@@ -256,6 +259,7 @@ impl View {
         let from = if matches!(workload, Ok(Some(_))) { PodsFrom::Workload } else { PodsFrom::Manifest };
         let services: BTreeMap<Text, Service> = seen.services.iter().map(service).collect();
         let routes = Routes::seen(&seen.routes).without(&seen.unserved);
+        let routes = routes.within(&rollout.metadata.namespace, seen.route_scope);
         let mut invalid = invalid(&rollout, &workload, from, &services, &seen.templates, &routes);
         let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
         let step_hash = seen.rollout.at(&["spec", "strategy"]).map(hash::steps).unwrap_or_default();

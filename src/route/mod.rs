@@ -201,6 +201,26 @@ pub struct Routes {
     apis: Apis,
     #[serde(skip)]
     unserved: Vec<Kind>,
+    #[serde(skip)]
+    scope: RouteScope,
+}
+
+/// Where the objects may be that a Rollout routes with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RouteScope {
+    /// In the namespace of the Rollout: whoever writes it need not be allowed to change the routes of others.
+    #[default]
+    Namespace,
+    /// In any namespace, as with Argo Rollouts.
+    Cluster,
+}
+
+impl RouteScope {
+    /// Whether it is what it is if the operator says nothing.
+    pub fn is_usual(&self) -> bool {
+        *self == RouteScope::default()
+    }
 }
 
 /// Keys of an object are texts; ours are not.
@@ -222,6 +242,14 @@ impl Routes {
     /// The same, where the server does not know these kinds.
     pub fn without(self, unserved: &[Kind]) -> Routes {
         Routes { unserved: unserved.to_vec(), ..self }
+    }
+
+    /// The same without what a Rollout of this namespace may not reach: it can neither be read nor written.
+    pub fn within(mut self, namespace: &str, scope: RouteScope) -> Routes {
+        if scope == RouteScope::Namespace {
+            self.objects.retain(|id, _| id.namespace == *namespace);
+        }
+        Routes { scope, ..self }
     }
 
     /// Those that were seen.
@@ -335,9 +363,17 @@ fn missing_virtual_service(rollout: &Rollout, routes: &Routes) -> Option<FieldEr
     let (canary, routing) = routing(rollout)?;
     let istio = routing.istio.as_ref()?;
     let named = istio::Writer { rollout, canary, routing, istio }.ids();
-    let name = &named.iter().find(|id| id.kind == Kind::VirtualService && routes.get(id).is_none())?.name;
+    let Id { name, namespace, .. } =
+        named.iter().find(|id| id.kind == Kind::VirtualService && routes.get(id).is_none())?;
     let field = if istio.virtual_services.is_empty() { "virtualService" } else { "virtualServices" };
     let field = format!("spec.strategy.canary.trafficRouting.istio.{field}.name");
+    if routes.scope == RouteScope::Namespace && *namespace != rollout.metadata.namespace.as_str() {
+        let what = format!(
+            "the VirtualService is in the namespace {namespace}, and a Rollout routes within its own; \
+             move it, or have the operator start Tidegate with `--allow-cross-namespace-routes`"
+        );
+        return Some(FieldError::invalid(field, format!("{name}.{namespace}"), what));
+    }
     Some(FieldError::invalid(field, name.as_str(), Kind::VirtualService.not_found(name)))
 }
 
@@ -603,6 +639,37 @@ mod tests {
         assert_eq!(leaves(&routing), Err("org/x"));
         routing.ambassador = Some(Default::default());
         assert_eq!(leaves(&routing), Err("Ambassador"));
+    }
+
+    #[test]
+    fn sr13_a_virtual_service_of_another_namespace_is_out_of_reach() {
+        let service = |name: &str| crate::value!({"virtualService": {"name": name}});
+        let rollout = |name: &str| -> Rollout {
+            let routing = crate::value!({"istio": service(name)});
+            let canary = crate::value!({"stableService": "s", "canaryService": "c", "trafficRouting": routing});
+            let metadata = crate::value!({"name": "web", "namespace": "attacker"});
+            crate::api::read(&crate::value!({"metadata": metadata, "spec": {"strategy": {"canary": canary}}})).object
+        };
+        let there = |namespace: &str| Id { kind: Kind::VirtualService, namespace: namespace.into(), name: "vs".into() };
+        let to = |host: &str, weight: i64| crate::value!({"destination": {"host": host}, "weight": weight});
+        let object = crate::value!({"spec": {"http": [{"route": [to("s", 100), to("c", 0)]}]}});
+        for (name, namespace, scope, is_refused) in [
+            ("vs.victim", "victim", RouteScope::Namespace, true),
+            ("vs.victim", "victim", RouteScope::Cluster, false),
+            ("vs.attacker", "attacker", RouteScope::Namespace, false),
+            ("vs", "attacker", RouteScope::Namespace, false),
+        ] {
+            let rollout = rollout(name);
+            let mut routes = Routes::of([(there(namespace), object.clone())]).within("attacker", scope);
+            let refused = missing(&rollout, &routes).map(|error| error.to_string());
+            assert_eq!(refused.is_some(), is_refused, "{name} {scope:?}: {refused:?}");
+            let says_how = |text: &String| text.contains("start Tidegate with `--allow-cross-namespace-routes`");
+            assert!(refused.iter().all(says_how), "{refused:?}");
+            let (canary, routing) = routing(&rollout).unwrap();
+            let writer = istio::Writer { rollout: &rollout, canary, routing, istio: routing.istio.as_ref().unwrap() };
+            let step = Move::Weights { canary: 50, additional: &[] };
+            assert_eq!(writer.write(&mut routes, step, &mut Vec::new()).is_err(), is_refused, "{name} {scope:?}");
+        }
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl Local {
                 job::begun(run, &job, &created, now)
             }
             Ask::LookAtJob { namespace, name } => {
-                let jobs = measure::jobs(&self.state.cache, seen);
+                let jobs = measure::jobs(&self.state.cache, seen, &job::Place::default());
                 let pods = self.store.list("", "pods", &namespace).map(|pod| pod.value.clone());
                 let is_its = |pod: &Value| {
                     pod.str_at(&["metadata", "labels", label::ANALYSIS_RUN_UID]) == Some(run.metadata.uid.as_str())
@@ -190,7 +190,7 @@ impl Local {
                 job::resumed(&name, &before, found, &pods, now)
             }
             Ask::DeleteJob { namespace, name } => {
-                let jobs = measure::jobs(&self.state.cache, seen);
+                let jobs = measure::jobs(&self.state.cache, seen, &job::Place::default());
                 let found = jobs.iter().find(|job| place_of(job).name == name.as_str());
                 written.extend(self.send(&measure::delete_job(&namespace, &name, found))?);
                 job::terminated(&before, Ok(()), now)
@@ -224,7 +224,7 @@ impl Local {
         verdict: &Verdict,
         written: &mut Vec<Written>,
     ) -> Result<(), Stop> {
-        let jobs = measure::jobs(&self.state.cache, seen);
+        let jobs = measure::jobs(&self.state.cache, seen, &job::Place::default());
         for (name, kept) in &verdict.trimmed {
             let is_job = run.spec.metrics.iter().any(|metric| metric.name == *name && metric.provider.job.is_some());
             let outdated = if is_job { job::outdated(run, jobs.iter(), *kept) } else { Vec::new() };

@@ -1,62 +1,107 @@
-//! Secrets are bound to hosts: one that was shown to a host is shown to another only after it was written anew.
+//! Secrets name the hosts that they may be sent to, in the annotation `tidegate.dev/hosts`.
 //!
-//! Whoever may change the address in a GitSource need not be allowed to read its Secret, and must not be able to have it
-//! sent elsewhere. Never sees what is in a Secret.
+//! Whoever may write a GitSource need not be allowed to read the Secrets of its namespace, and must not be able to have one
+//! sent elsewhere. So the permission stands on the Secret, where only those write who may write it, and without it nothing
+//! is sent. Never sees what is in a Secret.
 
-use crate::api::ShownSecret;
+use http::Uri;
 
-/// What a Secret is shown for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// To fetch with.
-    Fetch,
-    /// To report with.
-    Report,
-}
+use crate::{
+    api::constants::annotation,
+    model::remote::{Origin, Remote, Scheme},
+};
 
-impl Purpose {
-    fn as_str(self) -> &'static str {
-        match self {
-            Purpose::Fetch => "fetch",
-            Purpose::Report => "report",
-        }
-    }
-}
-
-/// A Secret, as it is now.
+/// A Secret, and what it says about hosts.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'s> {
-    /// Its name.
+pub struct Bond<'s> {
+    /// The namespace of the Secret.
+    pub namespace: &'s str,
+    /// The name of the Secret.
     pub name: &'s str,
-    /// What changes when it is written anew.
-    pub version: &'s str,
+    /// The value of its annotation.
+    pub hosts: Option<&'s str>,
 }
 
-/// Notes that a Secret is shown to a host, or says why it must not be.
-pub fn bind(shown: &mut Vec<ShownSecret>, purpose: Purpose, secret: Given<'_>, host: &str) -> Result<(), String> {
-    let same = |entry: &&mut ShownSecret| entry.purpose == purpose.as_str();
-    let Some(entry) = shown.iter_mut().find(same) else {
-        shown.push(ShownSecret {
-            purpose: purpose.as_str().to_owned(),
-            secret: secret.name.to_owned(),
-            version: secret.version.to_owned(),
-            host: host.to_owned(),
-        });
-        return Ok(());
-    };
-    if entry.host != host && entry.secret == secret.name && entry.version == secret.version {
-        return Err(format!(
-            "the Secret {} was given for {}; write it anew, with any change, to show it to {host}",
-            entry.secret, entry.host
-        ));
+/// The API of a host of repositories, where it has another name and the same owner.
+fn api_host(host: &str) -> Option<String> {
+    match host.to_ascii_lowercase().as_str() {
+        "github.com" | "ssh.github.com" => Some("api.github.com".to_owned()),
+        "bitbucket.org" | "altssh.bitbucket.org" => Some("api.bitbucket.org".to_owned()),
+        host if host.ends_with(".ghe.com") => Some(format!("api.{host}")),
+        _ => None,
     }
-    *entry = ShownSecret {
-        purpose: purpose.as_str().to_owned(),
-        secret: secret.name.to_owned(),
-        version: secret.version.to_owned(),
-        host: host.to_owned(),
+}
+
+impl Bond<'_> {
+    /// Says why the Secret must not be sent to a host, and what to write if it should be.
+    pub fn check(&self, to: &Origin) -> Result<(), String> {
+        let Bond { namespace, name, hosts } = self;
+        let command = |hosts: &str| {
+            format!("kubectl annotate -n {namespace} secret/{name} --overwrite {}='{hosts}'", annotation::HOSTS)
+        };
+        let named: Vec<&str> =
+            hosts.unwrap_or_default().split([',', ' ', '\n', '\t']).filter(|h| !h.is_empty()).collect();
+        if named.iter().any(|entry| covers(entry, to)) {
+            return Ok(());
+        }
+        Err(if named.is_empty() {
+            format!(
+                "the Secret {name} does not name the hosts that it may be sent to; to send it to {to}: {}",
+                command(&to.to_string())
+            )
+        } else {
+            let more = format!("{} {to}", named.join(" "));
+            format!(
+                "the Secret {name} may be sent to {}, not to {to}; to allow that too: {}",
+                named.join(", "),
+                command(&more)
+            )
+        })
+    }
+}
+
+/// Whether an entry `[https://|ssh://]host[:port]` names a host. What cannot be read names none.
+fn covers(entry: &str, to: &Origin) -> bool {
+    let (scheme, address) = match (entry.strip_prefix("https://"), entry.strip_prefix("ssh://")) {
+        (Some(rest), _) => (Some(Scheme::Https), rest),
+        (None, Some(rest)) => (Some(Scheme::Ssh), rest),
+        (None, None) => (None, entry),
     };
-    Ok(())
+    let address = address.strip_suffix('/').unwrap_or(address);
+    let (host, port) = match address.rsplit_once(':') {
+        Some((host, port)) => match port.parse::<u16>() {
+            Ok(port) => (host, Some(port)),
+            Err(_) => return false,
+        },
+        None => (address, None),
+    };
+    let is_api = to.scheme == Scheme::Https && api_host(host).as_ref() == Some(&to.host);
+    scheme.is_none_or(|scheme| scheme == to.scheme || (is_api && scheme == Scheme::Ssh))
+        && port.unwrap_or(to.scheme.port()) == to.port
+        && (host.eq_ignore_ascii_case(&to.host) || is_api)
+}
+
+/// The origin of an API's address.
+pub fn origin(api: &str) -> Result<Origin, String> {
+    let invalid = || format!("{api:?} is an invalid URL");
+    let uri: Uri = api.parse().map_err(|_| invalid())?;
+    let authority = uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(invalid)?;
+    if uri.scheme_str() != Some("https") {
+        return Err(format!("{api:?} is not an https:// URL"));
+    }
+    let port = authority.port_u16().unwrap_or(Scheme::Https.port());
+    Ok(Origin { scheme: Scheme::Https, host: authority.host().to_ascii_lowercase(), port })
+}
+
+/// Whether an API is that of the host of a repository: only there the Secret to fetch with is used for reports.
+pub fn is_own_api(remote: &Remote, api: &Origin) -> bool {
+    let port = match remote.scheme {
+        Scheme::Https => remote.origin().port,
+        // Over ssh the port is the shell's.
+        Scheme::Ssh => Scheme::Https.port(),
+    };
+    let own = api.host == remote.host && api.port == port;
+    own || (api.port == Scheme::Https.port() && api_host(&remote.host).as_ref() == Some(&api.host))
 }
 
 #[cfg(test)]
@@ -64,22 +109,61 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sr4_a_secret_goes_to_another_host_only_after_it_was_written_anew() {
-        let mut shown = Vec::new();
-        let mut fetch =
-            |name: &str, version: &str, host: &str| bind(&mut shown, Purpose::Fetch, Given { name, version }, host);
-        assert_eq!(fetch("s", "1", "https://a"), Ok(()));
-        assert_eq!(fetch("s", "2", "https://a"), Ok(()), "a new password for the same host");
-        let refused = fetch("s", "2", "https://b").unwrap_err();
+    fn sr4_a_secret_goes_to_the_hosts_that_it_names_and_nowhere_else() {
+        let remote = |url: &str| Remote::parse(url).unwrap().origin();
+        for (hosts, url, is_allowed) in [
+            (Some("git.example"), "https://git.example/a/b", true),
+            (Some("git.example"), "ssh://git@git.example/a/b", true),
+            (Some("GIT.example"), "https://git.example/a/b", true),
+            (Some("git.example"), "https://git.example:8443/a/b", false),
+            (Some("git.example:8443"), "https://git.example:8443/a/b", true),
+            (Some("git.example:8443"), "https://git.example/a/b", false),
+            (Some("https://git.example"), "https://git.example/a/b", true),
+            (Some("https://git.example/"), "https://git.example/a/b", true),
+            (Some("https://git.example"), "ssh://git@git.example/a/b", false),
+            (Some("ssh://git.example"), "https://git.example/a/b", false),
+            (Some("a.example, git.example"), "https://git.example/a/b", true),
+            (Some("a.example\ngit.example"), "https://git.example/a/b", true),
+            (Some("git.example.evil.example"), "https://git.example/a/b", false),
+            (Some("example"), "https://git.example/a/b", false),
+            (Some("*"), "https://git.example/a/b", false),
+            (Some("git.example:x"), "https://git.example/a/b", false),
+            (Some("github.com"), "https://api.github.com/a/b", true),
+            (Some("https://github.com"), "https://api.github.com/a/b", true),
+            (Some("api.github.com"), "https://github.com/a/b", false),
+            (Some(""), "https://git.example/a/b", false),
+            (None, "https://git.example/a/b", false),
+        ] {
+            let bond = Bond { namespace: "shop", name: "s", hosts };
+            assert_eq!(bond.check(&remote(url)).is_ok(), is_allowed, "{hosts:?} {url}");
+        }
+        let to = remote("https://git.example/a/b");
         assert_eq!(
-            refused,
-            "the Secret s was given for https://a; write it anew, with any change, to show it to https://b"
+            Bond { namespace: "shop", name: "s", hosts: None }.check(&to).unwrap_err(),
+            "the Secret s does not name the hosts that it may be sent to; to send it to https://git.example: \
+             kubectl annotate -n shop secret/s --overwrite tidegate.dev/hosts='https://git.example'"
         );
-        assert_eq!(fetch("s", "2", "https://a"), Ok(()), "back where it belongs");
-        assert_eq!(fetch("s", "3", "https://b"), Ok(()));
-        assert!(fetch("s", "3", "https://a").is_err());
-        assert_eq!(fetch("t", "9", "https://a"), Ok(()), "another Secret was named");
-        assert_eq!(bind(&mut shown, Purpose::Report, Given { name: "t", version: "9" }, "https://api"), Ok(()));
-        assert_eq!(shown.len(), 2);
+        assert_eq!(
+            Bond { namespace: "shop", name: "s", hosts: Some("a.example") }.check(&to).unwrap_err(),
+            "the Secret s may be sent to a.example, not to https://git.example; to allow that too: \
+             kubectl annotate -n shop secret/s --overwrite tidegate.dev/hosts='a.example https://git.example'"
+        );
+    }
+
+    #[test]
+    fn sr17_the_secret_to_fetch_with_is_for_the_hosts_own_api_alone() {
+        for (url, api, is_own) in [
+            ("https://git.example/a/b", "https://git.example/api/v1", true),
+            ("https://git.example:8443/a/b", "https://git.example:8443/api/v1", true),
+            ("https://git.example:8443/a/b", "https://git.example/api/v1", false),
+            ("ssh://git@git.example:2222/a/b", "https://git.example/api/v1", true),
+            ("https://github.com/a/b", "https://api.github.com", true),
+            ("https://git.example/a/b", "https://api.github.com", false),
+            ("https://git.example/a/b", "https://evil.example/api/v1", false),
+        ] {
+            assert_eq!(is_own_api(&Remote::parse(url).unwrap(), &origin(api).unwrap()), is_own, "{url} {api}");
+        }
+        assert!(origin("http://git.example").is_err());
+        assert!(origin("https://git.example@evil.example/").is_err());
     }
 }

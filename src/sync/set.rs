@@ -18,8 +18,9 @@ use super::{
 };
 use crate::{
     api::constants::annotation,
+    engine::key,
     kubernetes::{
-        builtin, facts,
+        builtin, facts, names,
         schema::crd,
         value::{Text, Value, intern},
     },
@@ -283,6 +284,12 @@ fn desired(
     if let Some(message) = scope.allowance.refuses(&id, &sort) {
         return refuse(&[Step::Key("kind")], message);
     }
+    if !id.namespace.is_empty()
+        && let Some(problem) = names::dns_label(&id.namespace).into_iter().next()
+    {
+        let steps = [Step::Key("metadata"), Step::Key("namespace")];
+        return refuse(&steps, format!("{:?} is not a namespace: {problem}", id.namespace));
+    }
     let bad = name_problem(&sort, &id);
     if let Some(problem) = bad {
         return refuse(&[Step::Key("metadata"), Step::Key("name")], format!("{} is no name: {problem}", id.name));
@@ -299,7 +306,7 @@ fn desired(
 
 fn name_problem(sort: &Sort, id: &Id) -> Option<String> {
     // A name that a URL path could misread must not reach one, whatever the kind's own rules are.
-    if id.name.contains(['/', '%', '?', '#']) || id.name == "." || id.name == ".." {
+    if key::path(&[&id.name]).is_err() {
         return Some("it may not hold `/`, `%`, `?` or `#`".to_owned());
     }
     let kind = sort.kind.as_deref().filter(|kind| kind.custom().is_none())?;

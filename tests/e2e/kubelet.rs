@@ -167,7 +167,7 @@ impl Kubelet {
                 "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
                 "target": {"apiVersion": "v1", "kind": "Node", "name": NODE},
             });
-            self.send(Method::POST, &format!("{}/binding", path(pod)), "application/json", &binding).await?;
+            self.send(Method::POST, &format!("{}/binding", path(pod)?), "application/json", &binding).await?;
             pod.set_at(&["spec", "nodeName"], NODE);
         }
         let place = Place { started: life.started, ip: life.address.as_str().into(), host_ip: "10.255.0.1".into() };
@@ -202,7 +202,7 @@ impl Kubelet {
             "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0,
             "preconditions": {"uid": uid_of(pod)},
         });
-        self.send(Method::DELETE, &path(pod), "application/json", &options).await?;
+        self.send(Method::DELETE, &path(pod)?, "application/json", &options).await?;
         Ok(None)
     }
 
@@ -219,7 +219,7 @@ impl Kubelet {
     async fn patch_status(&self, pod: &Value, status: Value) -> Result<Value, kube::Error> {
         // Of this very pod, not of another that has its name now.
         let patch = value!({"metadata": {"uid": uid_of(pod)}, "status": status});
-        self.send(Method::PATCH, &format!("{}/status", path(pod)), STRATEGIC, &patch).await
+        self.send(Method::PATCH, &format!("{}/status", path(pod)?), STRATEGIC, &patch).await
     }
 
     async fn send(&self, method: Method, path: &str, kind: &str, body: &Value) -> Result<Value, kube::Error> {
@@ -232,7 +232,6 @@ impl Kubelet {
 
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-fn path(pod: &Value) -> String {
-    let place = place_of(pod);
-    format!("{}/{}", resource::pods().path(Some(&place.namespace)), place.name)
+fn path(pod: &Value) -> Result<String, kube::Error> {
+    resource::pods().object_path(&place_of(pod)).map_err(|error| kube::Error::Service(Box::new(error)))
 }

@@ -84,7 +84,7 @@ impl Scene {
     async fn within(api: Api, own: Option<Own>, name: &str) -> Scene {
         let namespaces = Resource::new("", "v1", "namespaces");
         let namespace = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        let path = namespaces.path(None);
+        let path = namespaces.path(None).unwrap();
         let request = http::Request::post(path).header("content-type", "application/json");
         let request = request.body(namespace.to_json().into_bytes()).unwrap();
         api.client().request_text(request).await.unwrap();
@@ -161,7 +161,7 @@ impl Scene {
 
     /// The hash of each version of a Rollout and how many pods it wants, in the order of revisions.
     pub async fn sizes(&self, name: &str) -> Vec<(String, i64)> {
-        let sets = self.api.get(&resource::sets().path(Some(&self.namespace))).await.unwrap();
+        let sets = self.api.get(&resource::sets().path(Some(&self.namespace)).unwrap()).await.unwrap();
         let mut sizes = Vec::new();
         for set in sets.list_at(&["items"]) {
             let hash = set.str_at(&["metadata", "labels", "rollouts-pod-template-hash"]).unwrap().to_owned();
@@ -176,7 +176,7 @@ impl Scene {
 
     /// The hash of the version that a Service selects.
     pub async fn selects(&self, service: &str) -> String {
-        let path = format!("{}/{service}", resource::services().path(Some(&self.namespace)));
+        let path = format!("{}/{service}", resource::services().path(Some(&self.namespace)).unwrap());
         let service = self.api.get(&path).await.unwrap();
         service.str_at(&["spec", "selector", "rollouts-pod-template-hash"]).unwrap_or_default().to_owned()
     }

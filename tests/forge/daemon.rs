@@ -59,8 +59,9 @@ impl Daemon {
         self.api.create(&Resource::new(group, version, plural), "default", &body).await.unwrap();
     }
 
-    async fn secret(&self, name: &str, data: &[(&str, &str)]) {
+    async fn secret(&self, hosts: &str, name: &str, data: &[(&str, &str)]) {
         let mut body = value!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
+        body.set_at(&["metadata", "annotations", "tidegate.dev/hosts"], hosts);
         for (key, text) in data {
             body.set_at(&["stringData", key], *text);
         }
@@ -121,10 +122,10 @@ async fn from_push_to_commit_status_through_the_daemon() {
     let hook = value!({"type": "gitea", "config": config, "events": ["push"], "active": true});
     gitea.api(Method::POST, "/repos/ada/web/hooks", &all, Some(&hook)).await;
 
-    let authority = gitea.issued.authority.clone();
-    daemon.secret("fetch", &[("username", "ada"), ("password", &reader), ("ca.crt", &authority)]).await;
-    daemon.secret("report", &[("token", &writer), ("ca.crt", &authority)]).await;
-    daemon.secret("hook", &[("token", "hook-secret")]).await;
+    let (authority, hosts) = (gitea.issued.authority.clone(), gitea.web());
+    daemon.secret(&hosts, "fetch", &[("username", "ada"), ("password", &reader), ("ca.crt", &authority)]).await;
+    daemon.secret(&hosts, "report", &[("token", &writer), ("ca.crt", &authority)]).await;
+    daemon.secret(&hosts, "hook", &[("token", "hook-secret")]).await;
     let url = format!("{}/ada/web.git", gitea.web());
     let tree = tempfile::tempdir().unwrap();
     gitea.git(tree.path(), &["init", "-q", "-b", "main"]);

@@ -50,6 +50,7 @@ pub struct Posted {
 /// What is asked of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
+    pub host: String,
     pub path: String,
     pub authorization: Option<String>,
 }
@@ -149,7 +150,8 @@ impl Host {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         let authorization = parts.headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
-        self.0.asked.lock().unwrap().push(Asked { path: parts.uri.path().to_owned(), authorization });
+        let host = parts.headers.get("host").map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
+        self.0.asked.lock().unwrap().push(Asked { host, path: parts.uri.path().to_owned(), authorization });
         if let Mood::Slow(time) = self.mood() {
             tokio::time::sleep(time).await;
         }

@@ -231,6 +231,36 @@ async fn sr7_only_commits_of_allowed_signers_are_applied() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn sr7_a_commit_that_was_refused_is_not_applied_when_another_one_waits() {
+    let mut scene = Scene::objects();
+    scene.secret(
+        "signers",
+        &[("allowed_signers", &format!("ada@example.org {}", keys::public(&keys::key("ada", "ada"))))],
+    );
+    scene.repository.commit(&[("deploy/a.yaml", &map("a", "before"))]);
+    let good = push(&scene, "good", Some("ada"));
+    let mut shop = source("shop", "deploy");
+    shop.set_at(&["spec", "verify"], value!({"secretRef": {"name": "signers"}}));
+    shop.set_at(&["spec", "onNewCommit"], "Wait");
+    scene.source(shop);
+    scene.until(&good, State::Success).await;
+    let first = push(&scene, "first unsigned", None);
+    scene.until(&first, State::Error).await;
+    let suspend = |scene: &Scene, flag: bool| {
+        let patch = value!({"spec": {"suspend": flag}});
+        scene.patch("tidegate.dev", "v1alpha1", "gitsources", "", "shop", patch)
+    };
+    drop(suspend(&scene, true));
+    scene.pass(130).await;
+    let second = push(&scene, "second unsigned", None);
+    drop(suspend(&scene, false));
+    scene.until(&second, State::Error).await;
+    scene.pass(130).await;
+    assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("good"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn sr12_objects_are_written_in_the_name_of_the_sources_account_and_with_its_rights() {
     let mut scene = Scene::objects();
     scene.rights.deny("PATCH", "services");

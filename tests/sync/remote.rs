@@ -156,6 +156,31 @@ async fn sr5_a_host_of_an_unknown_authority_is_not_shown_the_password() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn sr4_a_commit_that_another_source_fetched_is_not_read_without_access_to_its_repository() {
+    let mut scene = fetched();
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "private"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+    scene.source(shop);
+    scene.start();
+    scene.until(&first, State::Success).await;
+    // The authority is known to the attacker, the password is not.
+    let authority = scene.host().authority().to_owned();
+    scene.secret("nothing", &[("ca.crt", &authority)]);
+    let mut thief = source();
+    thief.set_at(&["metadata", "name"], "thief");
+    thief.set_at(&["spec", "secretRef"], value!({"name": "nothing"}));
+    thief.set_at(&["spec", "ref"], value!({"commit": first.as_str()}));
+    scene.source(thief);
+    scene.pass(130).await;
+    let thief = scene.git_source("thief");
+    let told = &thief.list_at(&["status", "conditions"])[0];
+    assert_eq!(told.str_at(&["reason"]), Some("FetchFailed"), "{told}");
+    assert!(thief.at(&["status", "seen"]).is_none(), "{thief}");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn sr4_a_source_that_moves_to_another_host_does_not_take_its_password_along() {
     let mut scene = fetched();
     let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
@@ -170,14 +195,106 @@ async fn sr4_a_source_that_moves_to_another_host_does_not_take_its_password_alon
     scene.patch("tidegate.dev", "v1alpha1", "gitsources", "", "shop", moved).unwrap();
     scene.pass(30).await;
     let (_, message) = ready(&scene);
-    assert!(message.contains("the Secret fetch was given for https://git.example; write it anew"), "{message}");
+    assert!(
+        message.contains("the Secret fetch may be sent to git.example, not to https://git.example:8443"),
+        "{message}"
+    );
     // Nor is the token to report with shown to whoever the source calls its host now.
     let source = scene.git_source("shop");
     let reported = source.list_at(&["status", "conditions"]).iter().find(|c| c.str_at(&["type"]) == Some("Reported"));
     let reported = reported.unwrap().str_at(&["message"]).unwrap().to_owned();
-    assert!(reported.contains("the Secret token was given for https://git.example; write it anew"), "{reported}");
+    assert!(
+        reported.contains("the Secret token may be sent to git.example, not to https://git.example:8443"),
+        "{reported}"
+    );
     assert_eq!(scene.host().asked()[asked..], []);
     assert!(scene.get("", "configmaps", "a").is_some(), "nothing is taken away");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr4_a_secret_that_names_no_host_is_not_sent_and_the_message_says_what_to_write() {
+    let mut scene = fetched();
+    let authority = scene.host().authority().to_owned();
+    scene.secret_for("", "fetch", &[("username", "ada"), ("password", "good-token"), ("ca.crt", &authority)]);
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+    scene.source(shop);
+    scene.start();
+    scene.pass(30).await;
+    let (reason, message) = ready(&scene);
+    assert_eq!(reason, "FetchFailed");
+    let command = "kubectl annotate -n default secret/fetch --overwrite tidegate.dev/hosts='https://git.example'";
+    assert!(message.ends_with(command), "{message}");
+    assert_eq!(scene.host().asked(), []);
+    let annotated = value!({"metadata": {"annotations": {"tidegate.dev/hosts": "https://git.example"}}});
+    scene.patch("", "v1", "secrets", "", "fetch", annotated).unwrap();
+    scene.until(&first, State::Success).await;
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr4_neither_a_second_source_nor_a_swap_of_secrets_takes_a_password_to_another_host() {
+    let mut scene = fetched();
+    let authority = scene.host().authority().to_owned();
+    scene.secret_for("git.example:8443", "evil", &[("password", "bait"), ("ca.crt", &authority)]);
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+    scene.source(shop.clone());
+    scene.start();
+    scene.until(&first, State::Success).await;
+    scene.pass(5).await;
+    let good = |scene: &Scene| {
+        let basic = format!("Basic {}", STANDARD.encode("ada:good-token"));
+        let asked = scene.host().asked();
+        asked
+            .iter()
+            .filter(|asked| asked.host.ends_with(":8443") && asked.authorization.as_ref() == Some(&basic))
+            .count()
+    };
+    shop.set_at(&["metadata", "name"], "second");
+    shop.set_at(&["spec", "url"], "https://git.example:8443/team/shop.git");
+    scene.source(shop);
+    let patch = |scene: &Scene, name: &str| {
+        let url = "https://git.example:8443/team/shop.git";
+        let patch = value!({"spec": {"url": url, "secretRef": {"name": name}}});
+        scene.patch("tidegate.dev", "v1alpha1", "gitsources", "", "shop", patch).unwrap();
+    };
+    patch(&scene, "evil");
+    scene.pass(70).await;
+    patch(&scene, "fetch");
+    scene.pass(70).await;
+    assert_eq!(good(&scene), 0);
+    for name in ["shop", "second"] {
+        let source = scene.git_source(name);
+        let message = source.list_at(&["status", "conditions"])[0].str_at(&["message"]).unwrap().to_owned();
+        assert!(message.contains("the Secret fetch may be sent to git.example, not to"), "{name}: {message}");
+    }
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr17_the_password_to_fetch_with_is_not_sent_to_another_host_that_is_reported_to() {
+    let mut scene = fetched();
+    let authority = scene.host().authority().to_owned();
+    // Even where the Secret may go there.
+    let both = "git.example git.example:8443";
+    scene.secret_for(both, "fetch", &[("username", "ada"), ("password", "good-token"), ("ca.crt", &authority)]);
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
+    let mut shop = source();
+    shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+    shop.set_at(&["spec", "report"], value!({"host": "gitea", "url": "https://git.example:8443/api/v1"}));
+    scene.source(shop);
+    scene.start();
+    scene.until(&first, State::Success).await;
+    scene.pass(70).await;
+    let shop = scene.git_source("shop");
+    let reported = shop.list_at(&["status", "conditions"]).iter().find(|c| c.str_at(&["type"]) == Some("Reported"));
+    let message = reported.unwrap().str_at(&["message"]).unwrap();
+    assert!(message.contains("name a Secret for it in report.secretRef"), "{message}");
+    assert!(scene.host().asked().iter().all(|asked| !asked.path.contains("/api/v1")));
     scene.end().await;
 }
 

@@ -259,9 +259,15 @@ impl Scene {
         self.host.clone().unwrap()
     }
 
-    /// Somebody creates a Secret, or writes it anew.
+    /// Somebody creates a Secret for the host of the repository, or writes it anew.
     pub fn secret(&self, name: &str, data: &[(&str, &str)]) {
+        self.secret_for("git.example", name, data);
+    }
+
+    /// Somebody creates a Secret for some hosts, or writes it anew.
+    pub fn secret_for(&self, hosts: &str, name: &str, data: &[(&str, &str)]) {
         let mut body = value!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
+        body.set_at(&["metadata", "annotations", "tidegate.dev/hosts"], hosts);
         for (key, text) in data {
             body.set_at(&["stringData", key], *text);
         }

@@ -109,6 +109,7 @@ async fn sources(scene: &Scene, closed: u16) {
     ];
     for (name, data) in keys {
         let mut body = value!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
+        body.set_at(&["metadata", "annotations", "tidegate.dev/hosts"], format!("127.0.0.1:{closed}"));
         for (key, text) in data {
             body.set_at(&["stringData", key], text);
         }
@@ -279,7 +280,7 @@ async fn sr15_no_output_shows_a_byte_of_a_secret() {
         ("tidegate.dev", "v1alpha1", "gitsources"),
     ];
     for (group, version, plural) in kinds {
-        let list = scene.api.get(&Resource::new(group, version, plural).path(None)).await.unwrap();
+        let list = scene.api.get(&Resource::new(group, version, plural).path(None).unwrap()).await.unwrap();
         clean(plural, list.to_json().as_bytes());
     }
     let stored = scene.get("", "v1", "secrets", "db").await.unwrap().to_json();

@@ -43,6 +43,9 @@ impl Ending {
     }
 }
 
+/// The kinds whose objects are counted by name, each until a while after its deletion.
+const NAMED: [&str; 4] = ["rollouts", "analysisruns", "experiments", "gitsources"];
+
 /// A request to the API server, as it is counted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request {
@@ -85,12 +88,12 @@ impl Request {
             "DELETE" => "Delete",
             _ => "Unknown",
         };
-        // Their names are made anew all the time.
-        let is_many = name.is_empty() || ["events", "replicasets", "pods", "jobs"].contains(&kind);
+        // Of all others there may be any number, and their names are for their owners: Secrets are among them.
+        let is_named = !name.is_empty() && NAMED.contains(&kind);
         Request {
             kind: kind.to_owned(),
             namespace: namespace.to_owned(),
-            name: if is_many { "N/A".to_owned() } else { name.to_owned() },
+            name: if is_named || rest.is_empty() { name.to_owned() } else { "N/A".to_owned() },
             verb,
             code,
         }
@@ -211,8 +214,7 @@ impl Metrics {
     /// An object is gone; its counters follow later.
     pub fn forget(&mut self, plural: &str, place: &Place, now: Timestamp) {
         self.sweep(now);
-        let kinds = ["rollouts", "analysisruns", "experiments", "services", "deployments", "podtemplates"];
-        let Some(kind) = kinds.into_iter().find(|kind| *kind == plural) else { return };
+        let Some(kind) = NAMED.into_iter().find(|kind| *kind == plural) else { return };
         let end = now.saturating_add(FAREWELL).unwrap_or(Timestamp::MAX);
         self.leaving.push_back((end, kind, place.clone()));
     }

@@ -118,11 +118,11 @@ fn requests_are_told_apart_by_kind_and_verb() {
     }
     check("GET", "/api/v1/services?limit=500", ("services", "", "N/A", "List"));
     check("GET", "/apis/apps/v1/namespaces/a/replicasets?watch=true&x=y", ("replicasets", "a", "N/A", "Watch"));
-    check("GET", "/api/v1/namespaces/a/services/b", ("services", "a", "b", "Get"));
+    check("GET", "/api/v1/namespaces/a/services/b", ("services", "a", "N/A", "Get"));
     check("POST", "/api/v1/namespaces/a/events", ("events", "a", "N/A", "Create"));
     check("PATCH", "/apis/apps/v1/namespaces/a/replicasets/b", ("replicasets", "a", "N/A", "Patch"));
     check("POST", "/api/v1/namespaces/a/pods/b/eviction", ("pods", "a", "N/A", "Create"));
-    check("DELETE", "/apis/x/v1/namespaces/a/things/b", ("things", "a", "b", "Delete"));
+    check("DELETE", "/apis/x/v1/namespaces/a/things/b", ("things", "a", "N/A", "Delete"));
     check("GET", "/version", ("Unknown", "Unknown", "Unknown", "Get"));
 }
 
@@ -166,4 +166,29 @@ fn attempts_are_measured_by_how_they_ended() {
     assert_eq!(progression, ["rollout_progression_duration_seconds_sum{status=\"Promoted\"} 90"]);
     let manual = lines(&page, "rollout_manual_pause_duration_seconds_count");
     assert_eq!(manual, ["rollout_manual_pause_duration_seconds_count{status=\"Promoted\"} 1"]);
+}
+
+#[test]
+fn sr21_only_objects_of_ours_are_counted_by_name_and_none_for_ever() {
+    let mut metrics = Metrics::default();
+    let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
+    for number in 0..2000 {
+        metrics.asked(Request::of("GET", &format!("/api/v1/namespaces/a/configmaps/c{number}"), 200));
+        metrics.asked(Request::of("GET", &format!("/api/v1/namespaces/a/secrets/s{number}"), 404));
+    }
+    for kind in ["rollouts", "analysisruns", "experiments"] {
+        metrics.asked(Request::of("PATCH", &format!("/apis/argoproj.io/v1alpha1/namespaces/a/{kind}/mine"), 200));
+    }
+    metrics.asked(Request::of("PATCH", "/apis/tidegate.dev/v1alpha1/namespaces/a/gitsources/mine/status", 200));
+    let series = |metrics: &mut Metrics, seconds: i64| {
+        let page = metrics.page(&Objects::default(), &Gauges::default(), at(seconds));
+        page.lines().filter(|line| line.starts_with("controller_clientset_k8s_request_total{")).count()
+    };
+    assert_eq!(series(&mut metrics, 0), 6);
+    let page = metrics.page(&Objects::default(), &Gauges::default(), at(0));
+    assert!(!page.contains("\"s1\"") && page.contains("\"mine\""), "{page}");
+    for kind in ["rollouts", "analysisruns", "experiments", "gitsources"] {
+        metrics.forget(kind, &Place::new("a", "mine"), at(0));
+    }
+    assert_eq!(series(&mut metrics, 100_000), 2);
 }

@@ -31,6 +31,8 @@ struct Whose {
     api: String,
     app: String,
     installation: String,
+    /// A digest of the key: who does not hold it gets no token that it was given for.
+    key: [u8; 32],
 }
 
 /// A token, and when it ends.
@@ -43,7 +45,7 @@ const MARGIN: SignedDuration = SignedDuration::from_mins(5);
 impl Tokens {
     /// A token for an installation, from the host's API.
     pub async fn get(&self, http: &Http, api: &str, app: &App, now: Timestamp) -> Result<Secret, String> {
-        let whose = Whose { api: api.to_owned(), app: app.id.clone(), installation: app.installation.clone() };
+        let whose = Whose::of(api, app);
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&whose).cloned();
         if let Some(Token(token, end)) = known
             && end.duration_since(now) > MARGIN
@@ -51,8 +53,20 @@ impl Tokens {
             return Ok(token);
         }
         let token = exchange(http, api, app, now).await?;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(whose, token.clone());
+        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Keys that are not used any more are forgotten with the last token that they got.
+        tokens.retain(|_, Token(_, end)| *end > now);
+        tokens.insert(whose, token.clone());
         Ok(token.0)
+    }
+}
+
+impl Whose {
+    fn of(api: &str, app: &App) -> Whose {
+        let digest = ring::digest::digest(&ring::digest::SHA256, app.key.expose().as_bytes());
+        let mut key = [0; 32];
+        key.copy_from_slice(digest.as_ref());
+        Whose { api: api.to_owned(), app: app.id.clone(), installation: app.installation.clone(), key }
     }
 }
 
@@ -130,6 +144,21 @@ mod tests {
         let public = key_pair(&app.key).unwrap().public().as_ref().to_vec();
         let public = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public);
         public.verify(signed.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn sr4_a_token_is_for_who_holds_the_key_it_was_given_for() {
+        let app = |key: &str| App { id: "42".into(), installation: "7".into(), key: Secret::new(key) };
+        let (http, now) = (Http::new(None, crate::io::http::Limits::default()).unwrap(), Timestamp::UNIX_EPOCH);
+        let (api, tokens) = ("https://api.git.test", Tokens::default());
+        let end = now + SignedDuration::from_hours(1);
+        let given = Token(Secret::new("token-of-the-victim"), end);
+        tokens.0.lock().unwrap().insert(Whose::of(api, &app("key of the victim")), given);
+        let own = tokens.get(&http, api, &app("key of the victim"), now).await.unwrap();
+        assert_eq!(own.expose(), "token-of-the-victim");
+        // The ids are no secret; a key that is none does not get as far as the network.
+        let other = tokens.get(&http, api, &app("key of the attacker"), now).await;
+        assert_eq!(other.err().as_deref(), Some("the App's private key is no RSA key in PEM"));
     }
 
     #[test]

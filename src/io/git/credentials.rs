@@ -114,6 +114,11 @@ impl Access {
         Err(Error::Credentials { remote: remote.to_string(), cause })
     }
 
+    /// Whether nothing is shown that anybody could use.
+    pub fn is_anonymous(&self) -> bool {
+        matches!(self.proof, Proof::None)
+    }
+
     /// The authorities to trust instead of this machine's, if any are given.
     pub fn authorities(&self) -> Option<&[u8]> {
         self.authorities.as_deref()

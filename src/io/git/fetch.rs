@@ -5,6 +5,7 @@
 //! until its budget is checked, and becomes part of the store as a whole or not at all.
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{BufReader, Read, Write},
     path::PathBuf,
@@ -56,15 +57,16 @@ async fn bring(
     network: &Network,
     limits: &FetchLimits,
 ) -> Result<(Oid, Reached), Error> {
-    // A commit that is here stays what it is.
-    if let Reference::Commit(hash) = reference
-        && store.has(hash)
-    {
-        return Ok((oid(remote, hash)?, Reached::Hash));
-    }
     let mut host = Host::open(remote, Service::Fetch, access, network, limits).await?;
     let (target, reached) = match reference {
-        Reference::Commit(hash) => (hash.clone(), Reached::Hash),
+        Reference::Commit(hash) => {
+            // A store is shared by all sources of its repository. That a commit is in it does not mean that this source
+            // may read it: the host decides that, and an answer with these credentials is how it says so.
+            if store.has(hash) {
+                list(&mut host, &prefixes(reference), limits).await?;
+            }
+            (hash.clone(), Reached::Hash)
+        }
         Reference::Default | Reference::Branch(_) | Reference::Tag(_) | Reference::Semver(_) => {
             let listed = list(&mut host, &prefixes(reference), limits).await?;
             pick(remote, reference, &listed)?
@@ -110,19 +112,28 @@ async fn list(host: &mut Host<'_>, prefixes: &[String], limits: &FetchLimits) ->
     };
     wire::check_format(&abilities).map_err(|cause| host.odd(cause))?;
     host.ask(wire::list(&abilities, prefixes)).await?;
-    let mut found = Vec::new();
+    let (mut found, mut lines, mut bytes) = (Vec::new(), 0, 0);
     loop {
         match host.packet().await? {
             Packet::Data(data) => {
+                (lines, bytes) = (lines + 1, bytes + data.len());
                 let text = wire::text(&data).map_err(|cause| host.odd(cause))?;
-                found.push(wire::listed(text).map_err(|cause| host.odd(cause))?);
+                let listed = wire::listed(text).map_err(|cause| host.odd(cause))?;
+                // A host may list more than it was asked for.
+                if prefixes.iter().any(|prefix| listed.name.starts_with(prefix.as_str())) {
+                    found.push(listed);
+                }
             }
             Packet::Flush | Packet::End => return Ok(found),
             Packet::Delimiter => {}
         }
-        if found.len() > limits.references {
+        if lines > limits.references {
             let what = "the number of references".to_owned();
             return Err(Error::Limit { what, allowed: limits.references.to_string() });
+        }
+        if bytes > limits.listing_bytes {
+            let what = "the size of the list of references".to_owned();
+            return Err(Error::Limit { what, allowed: format!("{} MiB", limits.listing_bytes >> 20) });
         }
     }
 }
@@ -172,12 +183,18 @@ async fn download(
     let incoming = Incoming(store.folder().join("incoming"));
     let broken = |error: std::io::Error| Error::Store { path: incoming.0.clone(), cause: error.to_string() };
     let mut file = tokio::fs::File::create(&incoming.0).await.map_err(broken)?;
-    let (mut answer, mut received, mut ends) = (Answer::default(), 0, wish.shallow);
+    let (mut answer, mut received) = (Answer::default(), 0);
+    let mut ends: BTreeSet<String> = wish.shallow.into_iter().collect();
+    let allowed = ends.len() + limits.shallow;
     loop {
         let packet = host.packet().await?;
         match answer.take(packet).map_err(|cause| host.odd(cause))? {
-            Part::Shallow(id) if !ends.contains(&id) => ends.push(id),
-            Part::Unshallow(id) => ends.retain(|end| *end != id),
+            Part::Shallow(id) => {
+                ends.insert(id);
+            }
+            Part::Unshallow(id) => {
+                ends.remove(&id);
+            }
             Part::Pack(bytes) => {
                 received += bytes.len() as u64;
                 if received > limits.pack_bytes {
@@ -187,13 +204,14 @@ async fn download(
                 file.write_all(&bytes).await.map_err(broken)?;
             }
             Part::End => break,
-            Part::Shallow(_) | Part::Nothing => {}
+            Part::Nothing => {}
         }
-        if ends.len() > limits.references {
+        if ends.len() > allowed {
             let what = "the number of ends of a shallow history".to_owned();
-            return Err(Error::Limit { what, allowed: limits.references.to_string() });
+            return Err(Error::Limit { what, allowed: limits.shallow.to_string() });
         }
     }
+    let ends: Vec<String> = ends.into_iter().collect();
     file.flush().await.map_err(broken)?;
     drop(file);
     let (store, limits, name) = (store.clone(), limits.clone(), remote.to_string());

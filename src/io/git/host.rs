@@ -103,7 +103,7 @@ impl<'a> Host<'a> {
         let most = limits.references.max(64);
         loop {
             let packet = host.packet().await?;
-            if let Some(greeting) = greeter.take(packet, most).map_err(|cause| host.odd(cause))? {
+            if let Some(greeting) = greeter.take(packet, most, limits.listing_bytes).map_err(|cause| host.odd(cause))? {
                 host.greeting = greeting;
                 return Ok(host);
             }

@@ -11,6 +11,10 @@ pub struct FetchLimits {
     pub silence: Duration,
     /// Refs that a host lists.
     pub references: usize,
+    /// Bytes of all that a host lists.
+    pub listing_bytes: usize,
+    /// Ends of a shallow history that a host names in one answer.
+    pub shallow: usize,
     /// Bytes of a pack.
     pub pack_bytes: u64,
     /// Objects in a pack.
@@ -33,6 +37,8 @@ impl Default for FetchLimits {
             time: Duration::from_secs(300),
             silence: Duration::from_secs(30),
             references: 100_000,
+            listing_bytes: 16 << 20,
+            shallow: 1_000,
             pack_bytes: 1 << 30,
             objects: 2_000_000,
             object_bytes: 64 << 20,

@@ -12,7 +12,7 @@ use russh::keys::{
     ssh_key::{SshSig, public::KeyData},
 };
 
-use super::{Error, Fetched, Store};
+use super::{Error, Fetched, Reached, Store, store::Tag};
 use crate::model::git_source::Signed;
 
 /// Which signatures count.
@@ -177,6 +177,35 @@ impl Store {
         }
         who.dedup();
         Ok(who)
+    }
+
+    /// Checks a commit that the reference is not at any more: a tag that must be signed is one of those that are here.
+    pub fn verify_earlier(&self, commit: &str, policy: &Policy) -> Result<Vec<String>, Error> {
+        let plain = Fetched { commit: commit.to_owned(), reached: Reached::Hash, relation: None, tag: None };
+        if policy.signed == Signed::Commit {
+            return self.verify(&plain, policy);
+        }
+        let mut refused = None;
+        for tag in self.tags_of(commit)? {
+            match self.verify(&Fetched { tag: Some(tag), ..plain.clone() }, policy) {
+                Ok(who) => return Ok(who),
+                Err(error) => refused = Some(error),
+            }
+        }
+        refused.map_or_else(|| self.verify(&plain, policy), Err)
+    }
+
+    /// The tag objects here that lead to a commit, each under the name that it has in itself.
+    fn tags_of(&self, commit: &str) -> Result<Vec<Tag>, Error> {
+        let repository = self.repository();
+        let references = repository.references().map_err(|error| self.failed(&error))?;
+        let tags = references.flatten().filter_map(|reference| reference.target()).filter_map(|id| {
+            let tag = repository.find_tag(id).ok()?;
+            let leads = tag.as_object().peel_to_commit().ok()?.id().to_string() == commit;
+            leads.then_some(())?;
+            Some(Tag { name: tag.name().ok()?.to_owned(), object: Some(id.to_string()) })
+        });
+        Ok(tags.collect())
     }
 
     fn verify_commit(&self, commit: &str, policy: &Policy) -> Result<String, Error> {

@@ -99,11 +99,12 @@ pub struct Greeter {
     preamble: bool,
     lines: Vec<String>,
     abilities: Vec<String>,
+    bytes: usize,
 }
 
 impl Greeter {
     /// Takes a packet; `Some` at the end of the greeting.
-    pub fn take(&mut self, packet: Packet, most: usize) -> Result<Option<Greeting>, String> {
+    pub fn take(&mut self, packet: Packet, most: usize, bytes: usize) -> Result<Option<Greeting>, String> {
         match packet {
             Packet::Data(data) if self.lines.is_empty() && data.starts_with(b"# service=") => {
                 self.preamble = true;
@@ -117,7 +118,11 @@ impl Greeter {
             Packet::Data(data) => {
                 let text = text(&data)?;
                 if let Some(words) = text.strip_prefix("ERR ") {
-                    return Err(format!("it says: {}", words.chars().take(200).collect::<String>()));
+                    return Err(format!("it says: {}", self::words(words.as_bytes())));
+                }
+                self.bytes += data.len();
+                if self.bytes > bytes {
+                    return Err(format!("more than {bytes} bytes of references"));
                 }
                 if self.lines.len() > most {
                     return Err(format!("more than {most} references"));
@@ -155,11 +160,22 @@ impl Greeter {
             if name.ends_with("^{}") || id == "shallow" {
                 continue;
             }
+            check_name(name)?;
             listed.push(Listed { name: name.to_owned(), id: hash(id)?, target: symbolic(name) });
         }
         listed.retain(|listed| listed.name != "capabilities");
         Ok(Greeting::Zero(abilities, listed))
     }
+}
+
+/// The longest name of a reference: longer ones no host stores as files.
+const NAME_BYTES: usize = 1024;
+
+fn check_name(name: &str) -> Result<(), String> {
+    if name.len() > NAME_BYTES {
+        return Err(format!("a name of a reference of {} bytes; {NAME_BYTES} are allowed", name.len()));
+    }
+    Ok(())
 }
 
 fn hash(text: &str) -> Result<String, String> {
@@ -236,7 +252,9 @@ const AGENT: &str = concat!("agent=tidegate/", env!("CARGO_PKG_VERSION"));
 pub fn listed(text: &str) -> Result<Listed, String> {
     let mut words = text.split(' ');
     let (Some(id), Some(name)) = (words.next(), words.next()) else { return Err("a line without a reference".into()) };
+    check_name(name)?;
     let target = words.find_map(|word| word.strip_prefix("symref-target:")).map(str::to_owned);
+    target.as_deref().map_or(Ok(()), check_name)?;
     Ok(Listed { name: name.to_owned(), id: hash(id)?, target })
 }
 
@@ -380,7 +398,7 @@ mod tests {
     fn greet(bytes: &str) -> Result<Option<Greeting>, String> {
         let mut greeter = Greeter::default();
         for packet in packets(bytes)? {
-            if let Some(greeting) = greeter.take(packet, 10)? {
+            if let Some(greeting) = greeter.take(packet, 10, 4096)? {
                 return Ok(Some(greeting));
             }
         }
@@ -430,6 +448,23 @@ mod tests {
         let many: String = (0..20).map(|number| packet(&format!("{A} refs/heads/{number}\n"))).collect();
         assert_eq!(greet(&many), Err("more than 10 references".to_owned()));
         assert!(greet(&(packet("<html>") + "0000")).is_err());
+    }
+
+    #[test]
+    fn sr6_names_of_references_are_bounded_in_bytes() {
+        let long = format!("refs/tags/{}", "v".repeat(2000));
+        let refused = Err("a name of a reference of 2010 bytes; 1024 are allowed".to_owned());
+        assert_eq!(listed(&format!("{A} {long}")).map(drop), refused);
+        assert!(listed(&format!("{A} HEAD symref-target:{long}")).is_err());
+        assert_eq!(greet(&(packet(&format!("{A} {long}\n")) + "0000")).map(drop), refused);
+        let much: String = (0..6).map(|number| packet(&format!("{A} {number}{}\n", "v".repeat(900)))).collect();
+        assert_eq!(greet(&much), Err("more than 4096 bytes of references".to_owned()));
+    }
+
+    #[test]
+    fn sr15_what_a_host_says_does_not_move_the_cursor() {
+        let said = greet(&packet("ERR \u{1b}[31mred\r\u{202e}\n")).unwrap_err();
+        assert!(!said.contains(['\u{1b}', '\r', '\n']), "{said:?}");
     }
 
     #[test]
@@ -514,7 +549,7 @@ mod tests {
                 if let Packet::Data(data) = &packet {
                     length += data.len();
                 }
-                drop(greeter.take(packet.clone(), 10));
+                drop(greeter.take(packet.clone(), 10, 4096));
                 drop(answer.take(packet));
             }
             assert!(length <= bytes.len());

@@ -28,7 +28,6 @@ use crate::{
     sync::{
         self,
         allow::Allowance,
-        bond,
         set::{self, Part, Problem, Scope, Set},
         view,
     },
@@ -55,9 +54,6 @@ pub struct Fetching<'p> {
 /// Looks at the repository if it is time.
 pub async fn look(state: &mut State, of: Fetching<'_>, hinted: bool) {
     let Fetching { subject, spec, status, settings, .. } = of;
-    if state.shown.is_empty() {
-        state.shown = status.credentials.clone();
-    }
     // Another repository: what is known is about the one before.
     if state.store.as_ref().is_some_and(|(url, _)| *url != spec.url) {
         (state.store, state.head, state.failed, state.polled) = (None, None, None, None);
@@ -111,7 +107,7 @@ async fn resolve(state: &mut State, of: Fetching<'_>) -> Result<Fetched, git::Er
     let remote = Remote::parse(&spec.url)
         .map_err(|reason| git::Error::Address { url: spec.url.clone(), reason: reason.to_owned() })?;
     let store = stored(state, of, &remote).await?;
-    let access = access(state, subject, spec, of.shared, &remote).await?;
+    let access = access(subject, spec, of.shared, &remote).await?;
     git::fetch(&store, &remote, &spec.reference, known.as_deref(), &access, network, &FetchLimits::default()).await
 }
 
@@ -123,7 +119,6 @@ pub fn folder_of(subject: &Subject, spec: &GitSource, settings: &Settings) -> Op
 
 /// What to show to the host of a repository.
 pub async fn access(
-    state: &mut State,
     subject: &Subject,
     spec: &GitSource,
     shared: &Shared,
@@ -131,11 +126,13 @@ pub async fn access(
 ) -> Result<Access, git::Error> {
     let Some(name) = &spec.secret else { return Ok(Access::anonymous(remote)) };
     let refused = |cause| git::Error::Credentials { remote: remote.to_string(), cause };
-    let read = shared.secrets.versioned(&subject.place.namespace, name).await;
-    let (data, version) = read.map_err(refused)?;
-    let given = bond::Given { name, version: &version };
-    bond::bind(&mut state.shown, bond::Purpose::Fetch, given, &remote.origin().to_string()).map_err(refused)?;
-    Access::from_secret(remote, &data)
+    let secret = shared.secrets.bound(&subject.place.namespace, name).await.map_err(refused)?;
+    let access = Access::from_secret(remote, &secret.data)?;
+    // Authorities are no secret.
+    if !access.is_anonymous() {
+        secret.check(&remote.origin()).map_err(refused)?;
+    }
+    Ok(access)
 }
 
 /// A repository on this machine.
@@ -182,7 +179,7 @@ async fn stored(state: &mut State, of: Fetching<'_>, remote: &Remote) -> Result<
 }
 
 /// What is wrong with the signatures that a commit must carry; nothing if there is nothing.
-async fn unsigned(store: &Store, of: Fetching<'_>, head: &Fetched) -> Option<String> {
+async fn unsigned(store: &Store, of: Fetching<'_>, commit: &str, head: &Fetched) -> Option<String> {
     let Fetching { subject, spec, shared, .. } = of;
     let verify = spec.verify.as_ref()?;
     let policy = async {
@@ -194,8 +191,12 @@ async fn unsigned(store: &Store, of: Fetching<'_>, head: &Fetched) -> Option<Str
         Ok(policy) => policy,
         Err(why) => return Some(why),
     };
-    let (store, head) = (store.clone(), head.clone());
-    blocking(move || store.verify(&head, &policy)).await.err().map(|error| error.to_string())
+    let (store, head, commit) = (store.clone(), head.clone(), commit.to_owned());
+    let verify = move || match commit == head.commit {
+        true => store.verify(&head, &policy),
+        false => store.verify_earlier(&commit, &policy),
+    };
+    blocking(verify).await.err().map(|error| error.to_string())
 }
 
 /// Does something that waits for the disk.
@@ -226,6 +227,10 @@ async fn follow(state: &mut State, of: Fetching<'_>, head: &Fetched) -> Result<v
         });
         if let Some((commit, review)) = &state.review {
             tracing::info!(source = %subject.place, %commit, %review, "commit names a reviewed plan");
+        }
+        if state.generation != subject.generation {
+            // Read by other rules: another path, or signatures that did not matter then.
+            state.promoted = None;
         }
         state.generation = subject.generation;
         state.followed = Some(Box::new(view::Commit {
@@ -283,7 +288,7 @@ async fn planned(
     let (messages, parent) = read.ok()?;
     messages.iter().find_map(|message| review::reviewed(message))?;
     let before = match parent {
-        Some(parent) => load(state, of, &parent, head, now).await.ok()?.1,
+        Some(parent) => load_unverified(state, of, &parent, head, now).await.ok()?.1,
         None => Set::default(),
     };
     Some((messages, before))
@@ -297,13 +302,34 @@ async fn bring(state: &mut State, of: Fetching<'_>, commit: &str) -> Result<(), 
     if store.has(commit) || folder_of(subject, spec, settings).is_some() {
         return Ok(());
     }
-    let access = access(state, subject, spec, of.shared, &remote).await?;
+    let access = access(subject, spec, of.shared, &remote).await?;
     let reference = Reference::Commit(commit.to_owned());
     git::fetch(&store, &remote, &reference, None, &access, network, &FetchLimits::default()).await.map(drop)
 }
 
 /// Reads a commit.
 async fn load(
+    state: &mut State,
+    of: Fetching<'_>,
+    commit: &str,
+    head: &Fetched,
+    now: Timestamp,
+) -> Result<(GitRevision, Set), String> {
+    // Every commit that may be applied, whatever the reference is at: what a status says about an earlier one is no proof.
+    let Some((_, store)) = state.store.clone() else { return Err("the repository is not open".to_owned()) };
+    let refused = unsigned(&store, of, commit, head).await;
+    let (revision, set) = load_unverified(state, of, commit, head, now).await?;
+    Ok(match refused {
+        None => (revision, set),
+        Some(message) => {
+            let problem = Problem { file: Text::new(), line: 0, message };
+            (revision, Set { objects: Vec::new(), problems: vec![problem] })
+        }
+    })
+}
+
+/// Reads a commit that is only compared with: nothing of it may be applied.
+async fn load_unverified(
     state: &mut State,
     of: Fetching<'_>,
     commit: &str,
@@ -323,13 +349,6 @@ async fn load(
         subject: about.subject,
         at: Some(Time::from(now)),
     };
-    // An earlier commit was let in when it was the newest.
-    if commit == head.commit
-        && let Some(message) = unsigned(&store, of, head).await
-    {
-        let problem = Problem { file: Text::new(), line: 0, message };
-        return Ok((revision, Set::unreadable(problem)));
-    }
     let files = match files {
         Ok(files) => files,
         // The commit is there; what is asked of it is not. That is the commit's own problem.

@@ -472,6 +472,9 @@ impl Sources {
                     Some(_) => self.look(&change.place),
                     None => {
                         self.queue.forget(&key(&change.place));
+                        let now = self.settings.clock.now();
+                        let forget = |metrics: &mut Metrics| metrics.forget(&resource.plural, &change.place, now);
+                        shared.api.metrics().with(forget);
                         self.states.remove(&change.place);
                         self.settings.board.iter().for_each(|board| board.clear(&change.place));
                         seen.needed.remove(&change.place);

@@ -181,7 +181,7 @@ impl State {
 pub async fn sets(api: &Api, namespaces: &BTreeSet<Text>) -> Result<Vec<Value>, Error> {
     let mut found = Vec::new();
     for namespace in namespaces {
-        let list = api.get(&Resource::new("apps", "v1", "replicasets").path(Some(namespace))).await?;
+        let list = api.get(&Resource::new("apps", "v1", "replicasets").path(Some(namespace))?).await?;
         found.extend(list.list_at(&["items"]).iter().map(|item| {
             let mut item = item.clone();
             item.remove_at(&["metadata", "managedFields"]);

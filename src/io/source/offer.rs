@@ -35,7 +35,7 @@ pub async fn offer(state: &mut State, of: Fetching<'_>, offer: &Offer) -> Option
     }
     let (_, store) = state.store.clone()?;
     let branch = git::branch(&offer.from);
-    let made = make(state, of, &store, offer, &branch).await;
+    let made = make(of, &store, offer, &branch).await;
     let branch = match made {
         Ok(true) => Some(branch),
         Ok(false) => None,
@@ -49,13 +49,7 @@ pub async fn offer(state: &mut State, of: Fetching<'_>, offer: &Offer) -> Option
 }
 
 /// Makes the branch; false if there is nothing to take back.
-async fn make(
-    state: &mut State,
-    source: Fetching<'_>,
-    store: &Store,
-    offer: &Offer,
-    branch: &str,
-) -> Result<bool, git::Error> {
+async fn make(source: Fetching<'_>, store: &Store, offer: &Offer, branch: &str) -> Result<bool, git::Error> {
     let Fetching { subject, spec, settings, shared, .. } = source;
     let (own, path, of) = (store.clone(), spec.path.clone(), offer.clone());
     let made = fetch::blocking(move || {
@@ -70,7 +64,7 @@ async fn make(
     let remote = Remote::parse(&spec.url)
         .map_err(|reason| git::Error::Address { url: spec.url.clone(), reason: reason.to_owned() })?;
     let Some(network) = &settings.network else { return Ok(false) };
-    let access = fetch::access(state, subject, spec, shared, &remote).await?;
+    let access = fetch::access(subject, spec, shared, &remote).await?;
     let reference = format!("refs/heads/{branch}");
     git::push(store, &remote, &reference, &commit, &access, network, &FetchLimits::default()).await?;
     Ok(true)

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     api::{
-        GitRevision, GitSourceStatus, ShownSecret,
+        GitRevision, GitSourceStatus,
         constants::{condition, reason},
     },
     engine::{
@@ -108,8 +108,6 @@ pub struct State {
     writes: HashMap<Id, (Text, u32, Timestamp)>,
     /// The commit whose revert was offered last, or could not be at that moment, and the branch.
     pub(super) offered: Option<(Text, Timestamp, Option<String>)>,
-    /// Which hosts Secrets were shown to.
-    pub(super) shown: Vec<ShownSecret>,
     /// The commit that names a reviewed plan, and how it compares with that.
     pub(super) review: Option<(Text, Review)>,
     /// What commits were last told.
@@ -318,9 +316,7 @@ impl Pass<'_> {
     ) -> Result<(), Error> {
         let subject = self.subject;
         self.tell(state, verdict).await;
-        if !subject.is_leaving && subject.spec.as_ref().is_ok_and(|spec| !spec.suspend) {
-            verdict.status.credentials = state.shown.clone();
-        }
+        if !subject.is_leaving && subject.spec.as_ref().is_ok_and(|spec| !spec.suspend) {}
         if let (Some(board), Ok(spec)) = (&self.settings.board, &subject.spec) {
             board.show(&subject.place, spec, &verdict.status);
         }
@@ -449,7 +445,7 @@ impl Pass<'_> {
         // One that knows what it said goes on; a new one would have to read it first.
         let teller = match kept {
             Some((_, teller)) => Ok(teller),
-            None => Teller::of(telling, &mut state.shown).await,
+            None => Teller::of(telling).await,
         };
         match teller {
             Ok(teller) => (state.teller, state.told_as) = (Some((subject.generation, teller)), told_as),

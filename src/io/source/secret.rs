@@ -5,14 +5,34 @@ use std::collections::BTreeMap;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::{
+    api::constants::annotation,
     engine::key::{Place, Resource},
     io::api::Api,
     kubernetes::value::Value,
+    model::remote::Origin,
+    sync::bond::Bond,
 };
 
 /// Where secrets are.
 #[derive(Clone)]
 pub struct Secrets(Api);
+
+/// What a Secret holds, and the hosts that it may be sent to.
+pub struct BoundSecret {
+    namespace: String,
+    name: String,
+    /// What it holds.
+    pub data: BTreeMap<String, Vec<u8>>,
+    /// The value of its annotation.
+    pub hosts: Option<String>,
+}
+
+impl BoundSecret {
+    /// Says why it must not be sent to a host.
+    pub fn check(&self, to: &Origin) -> Result<(), String> {
+        Bond { namespace: &self.namespace, name: &self.name, hosts: self.hosts.as_deref() }.check(to)
+    }
+}
 
 impl Secrets {
     /// Those of a cluster.
@@ -27,11 +47,11 @@ impl Secrets {
 
     /// What a Secret holds. An error names the Secret and nothing in it.
     pub async fn read(&self, namespace: &str, name: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
-        self.versioned(namespace, name).await.map(|(data, _)| data)
+        self.bound(namespace, name).await.map(|bound| bound.data)
     }
 
-    /// The same, with what changes when it is written anew.
-    pub async fn versioned(&self, namespace: &str, name: &str) -> Result<(BTreeMap<String, Vec<u8>>, String), String> {
+    /// The same, with the hosts that it may be sent to.
+    pub async fn bound(&self, namespace: &str, name: &str) -> Result<BoundSecret, String> {
         let found = self.0.object(&Resource::new("", "v1", "secrets"), &Place::new(namespace, name)).await;
         let secret = found.map_err(|error| match error.code() {
             Some(404) => format!("there is no Secret {name} in the namespace {namespace}"),
@@ -41,8 +61,8 @@ impl Secrets {
         let data = secret.get("data").and_then(Value::as_map);
         let bytes = |value: &Value| STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
         let data = data.into_iter().flat_map(|map| map.iter());
-        let text = |field: &str| secret.str_at(&["metadata", field]).unwrap_or_default();
-        let version = format!("{}/{}", text("uid"), text("resourceVersion"));
-        Ok((data.map(|(key, value)| (key.to_string(), bytes(value))).collect(), version))
+        let hosts = secret.str_at(&["metadata", "annotations", annotation::HOSTS]).map(str::to_owned);
+        let data = data.map(|(key, value)| (key.to_string(), bytes(value))).collect();
+        Ok(BoundSecret { namespace: namespace.to_owned(), name: name.to_owned(), data, hosts })
     }
 }

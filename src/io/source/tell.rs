@@ -8,13 +8,14 @@ use std::{
     time::Duration,
 };
 
-use http::Uri;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use super::{keep, secret::Secrets};
+use super::{
+    keep,
+    secret::{BoundSecret, Secrets},
+};
 use crate::{
-    api::ShownSecret,
     engine::key::Place,
     forge::{self, Credential, Status, notes, reporter::Reporter},
     io::{
@@ -98,8 +99,8 @@ pub struct Telling {
 }
 
 impl Teller {
-    /// Who is told of a source's commits; an error if a Secret would be shown to somebody it was not given for.
-    pub async fn of(telling: Telling, shown: &mut Vec<ShownSecret>) -> Result<Teller, String> {
+    /// Who is told of a source's commits; an error if a Secret may not be sent there.
+    pub async fn of(telling: Telling) -> Result<Teller, String> {
         let host = telling.spec.report.as_ref().map(|report| report.host);
         Ok(match (host, telling.remote.clone(), telling.network.clone()) {
             (Some(Host::None), _, _) => Teller::Nobody(None),
@@ -109,7 +110,7 @@ impl Teller {
                 let api = telling.spec.report.as_ref().and_then(|report| report.url.clone());
                 match forge::Place::of(host, &remote, api.as_deref()) {
                     Ok(Some(forge)) => {
-                        bind(&telling, &forge, shown).await?;
+                        check(&telling, &remote, &forge).await?;
                         let (sender, receiver) = mpsc::channel(256);
                         let trouble = Trouble::default();
                         tokio::spawn(talk(telling, remote, forge, network, receiver, trouble.clone()));
@@ -171,13 +172,24 @@ const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
 /// How often the Secret is read again while the host refuses what is in it.
 const NEW_TOKEN: Duration = Duration::from_secs(60);
 
-/// Binds the Secret to tell with to the host that is told. One that cannot be read is nobody's yet.
-async fn bind(telling: &Telling, forge: &forge::Place, shown: &mut Vec<ShownSecret>) -> Result<(), String> {
+/// Says early why the Secret to report with must not be sent to the host. One that cannot be read may be there later.
+async fn check(telling: &Telling, remote: &Remote, forge: &forge::Place) -> Result<(), String> {
     let Some(name) = secret_of(&telling.spec) else { return Ok(()) };
-    let Ok((_, version)) = telling.secrets.versioned(&telling.place.namespace, &name).await else { return Ok(()) };
-    let api: Uri = forge.api.parse().map_err(|_| format!("{:?} is no address", forge.api))?;
-    let host = format!("https://{}", api.authority().map(|authority| authority.as_str()).unwrap_or_default());
-    bond::bind(shown, bond::Purpose::Report, bond::Given { name: &name, version: &version }, &host)
+    let Ok(secret) = telling.secrets.bound(&telling.place.namespace, &name).await else { return Ok(()) };
+    may_report(&telling.spec, remote, forge, &secret)
+}
+
+/// Whether a Secret may be sent to the API of a host.
+fn may_report(spec: &GitSource, remote: &Remote, forge: &forge::Place, secret: &BoundSecret) -> Result<(), String> {
+    let api = bond::origin(&forge.api)?;
+    let has_own = spec.report.as_ref().is_some_and(|report| report.secret.is_some());
+    if !has_own && !bond::is_own_api(remote, &api) {
+        return Err(format!(
+            "the Secret to fetch with is not sent to {api}, which is not the host of the repository; \
+             name a Secret for it in report.secretRef"
+        ));
+    }
+    secret.check(&api)
 }
 
 /// Tells a host, at the reporter's pace, until nobody has anything to say any more.
@@ -257,9 +269,10 @@ fn secret_of(spec: &GitSource) -> Option<String> {
 
 /// What stands for what is in the Secret now, so that a new one is noticed.
 async fn digest(telling: &Telling) -> Option<Vec<u8>> {
-    let data = telling.secrets.read(&telling.place.namespace, &secret_of(&telling.spec)?).await.ok()?;
+    let secret = telling.secrets.bound(&telling.place.namespace, &secret_of(&telling.spec)?).await.ok()?;
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-    for (key, value) in &data {
+    context.update(secret.hosts.unwrap_or_default().as_bytes());
+    for (key, value) in &secret.data {
         context.update(&(key.len() as u64).to_le_bytes());
         context.update(key.as_bytes());
         context.update(&(value.len() as u64).to_le_bytes());
@@ -279,7 +292,9 @@ async fn credential(
     let Some(name) = secret_of(&telling.spec) else {
         return Err("there is no Secret to tell with; name one in report.secretRef".to_owned());
     };
-    let data = telling.secrets.read(&telling.place.namespace, &name).await?;
+    let secret = telling.secrets.bound(&telling.place.namespace, &name).await?;
+    may_report(&telling.spec, remote, forge, &secret)?;
+    let data = secret.data;
     let http = match data.get("ca.crt") {
         Some(bundle) => network.http().trusting(bundle).map_err(|error| error.to_string())?,
         None => network.http().clone(),
