@@ -25,12 +25,12 @@ use super::{
     plan::{live, read},
 };
 use crate::{
-    api::{self, GitSourceStatus},
+    api,
     engine::key::Place,
     forge::oidc::Workflow,
     io::{
         api::Api,
-        git::{self, Access, FetchLimits, Network, Store},
+        git::{self, FetchLimits, Network, Store},
         oidc::Issuers,
         source::{git_sources, scope, secret::Secrets},
         webhook::{PLAN_TIME, PlanRequest, Planner as Answers},
@@ -41,7 +41,6 @@ use crate::{
     },
     plan::Plan,
     sim::plan::{Rules, Sides},
-    sync::bond,
     workflow::StepReport,
 };
 
@@ -185,9 +184,9 @@ impl Planner {
         let old = from.or_else(applied);
         let remote = Remote::parse(&spec.url).map_err(|why| anyhow!("the URL of the source: {why}"))?;
         let store = self.store(&remote).await?;
-        self.fetch(&store, place, &spec, &status, &remote, &workflow.commit).await?;
+        self.fetch(&store, place, &spec, &remote, &workflow.commit).await?;
         if let Some(old) = &old {
-            self.fetch(&store, place, &spec, &status, &remote, old).await?;
+            self.fetch(&store, place, &spec, &remote, old).await?;
         }
         let name = workflow.reference.as_str();
         let new = read::revision(&store, name, &workflow.commit, &spec.path, &spec.exclude, None)?;
@@ -224,25 +223,13 @@ impl Planner {
         store: &Store,
         place: &Place,
         spec: &GitSource,
-        status: &GitSourceStatus,
         remote: &Remote,
         commit: &str,
     ) -> anyhow::Result<()> {
         if store.has(commit) {
             return Ok(());
         }
-        let access = match &spec.secret {
-            None => Access::anonymous(remote),
-            Some(name) => {
-                let refused = |cause| git::Error::Credentials { remote: remote.to_string(), cause };
-                let read = Secrets::new(self.api.clone()).versioned(&place.namespace, name).await;
-                let (data, version) = read.map_err(refused)?;
-                let given = bond::Given { name, version: &version };
-                let mut shown = status.credentials.clone();
-                bond::bind(&mut shown, bond::Purpose::Fetch, given, &remote.origin().to_string()).map_err(refused)?;
-                Access::from_secret(remote, &data)?
-            }
-        };
+        let access = Secrets::new(self.api.clone()).access(&place.namespace, spec, remote).await?;
         let reference = Reference::Commit(commit.to_owned());
         let limits = FetchLimits { time: PLAN_TIME, ..FetchLimits::default() };
         git::fetch(store, remote, &reference, None, &access, &self.network, &limits).await?;

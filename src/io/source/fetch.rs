@@ -124,15 +124,7 @@ pub async fn access(
     shared: &Shared,
     remote: &Remote,
 ) -> Result<Access, git::Error> {
-    let Some(name) = &spec.secret else { return Ok(Access::anonymous(remote)) };
-    let refused = |cause| git::Error::Credentials { remote: remote.to_string(), cause };
-    let secret = shared.secrets.bound(&subject.place.namespace, name).await.map_err(refused)?;
-    let access = Access::from_secret(remote, &secret.data)?;
-    // Authorities are no secret.
-    if !access.is_anonymous() {
-        secret.check(&remote.origin()).map_err(refused)?;
-    }
-    Ok(access)
+    shared.secrets.access(&subject.place.namespace, spec, remote).await
 }
 
 /// A repository on this machine.
@@ -323,7 +315,7 @@ async fn load(
         None => (revision, set),
         Some(message) => {
             let problem = Problem { file: Text::new(), line: 0, message };
-            (revision, Set { objects: Vec::new(), problems: vec![problem] })
+            (revision, Set::unreadable(problem))
         }
     })
 }

@@ -49,6 +49,7 @@ use crate::{
         cache::{Cache, News, place_of, version_of},
         fence::Fence,
         key::{Key, Machine, ObjectKey, Place, Resource},
+        metrics::Metrics,
         queue::{Outcome, Queue},
         state::unknown,
     },

@@ -7,9 +7,15 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use crate::{
     api::constants::annotation,
     engine::key::{Place, Resource},
-    io::api::Api,
+    io::{
+        api::Api,
+        git::{self, Access},
+    },
     kubernetes::value::Value,
-    model::remote::Origin,
+    model::{
+        git_source::GitSource,
+        remote::{Origin, Remote},
+    },
     sync::bond::Bond,
 };
 
@@ -64,5 +70,18 @@ impl Secrets {
         let hosts = secret.str_at(&["metadata", "annotations", annotation::HOSTS]).map(str::to_owned);
         let data = data.map(|(key, value)| (key.to_string(), bytes(value))).collect();
         Ok(BoundSecret { namespace: namespace.to_owned(), name: name.to_owned(), data, hosts })
+    }
+
+    /// How the repository of a source is reached: with its Secret, if the Secret names the host.
+    pub async fn access(&self, namespace: &str, spec: &GitSource, remote: &Remote) -> Result<Access, git::Error> {
+        let Some(name) = &spec.secret else { return Ok(Access::anonymous(remote)) };
+        let refused = |cause| git::Error::Credentials { remote: remote.to_string(), cause };
+        let secret = self.bound(namespace, name).await.map_err(refused)?;
+        let access = Access::from_secret(remote, &secret.data)?;
+        // Authorities are no secret.
+        if !access.is_anonymous() {
+            secret.check(&remote.origin()).map_err(refused)?;
+        }
+        Ok(access)
     }
 }
