@@ -256,9 +256,7 @@ impl View {
         let (new, mut stable) = versions(&rollout, &hash, &claim.owned, &seen.altered);
         if let Some(index) = remembered(&rollout, &claim.owned, new, &services) {
             let hash = replica_set::hash(&claim.owned[index]).to_owned();
-            if rollout.spec.strategy.blue_green.is_some() {
-                rollout.status.blue_green.active_selector.clone_from(&hash);
-            }
+            rollout.status.blue_green.active_selector.clone_from(&hash);
             (rollout.status.stable_rs, stable) = (hash, Some(index));
         }
         // Rare, and costly to find out: only where the template is about to matter.
@@ -420,28 +418,24 @@ fn versions(rollout: &Rollout, hash: &str, sets: &[Value], altered: &[Text]) -> 
     (new, stable)
 }
 
-/// Which ReplicaSet was stable before status was lost, as when a Rollout is orphaned and created again with another
-/// template: the one to which the Service leads that this Rollout has taken over, or the only one that runs. What is asked for
-/// now is no first version then, and has its steps and gates before it.
+/// Which ReplicaSet was stable before status was lost, as when a blue-green Rollout is orphaned and created again with another
+/// template: the one to which the active Service leads that this Rollout has taken over, or the only one that runs. What is asked
+/// for now is no first version then, and has its gate before it.
 fn remembered(
     rollout: &Rollout,
     sets: &[Value],
     new: Option<usize>,
     services: &BTreeMap<Text, Service>,
 ) -> Option<usize> {
-    let (status, strategy) = (&rollout.status, &rollout.spec.strategy);
+    let status = &rollout.status;
+    let strategy = rollout.spec.strategy.blue_green.as_ref()?;
     if !status.stable_rs.is_empty() || !status.current_pod_hash.is_empty() {
         return None;
     }
     let sets: Vec<ReplicaSet> = sets.iter().map(ReplicaSet::of).collect();
     let may_be = |set: &ReplicaSet| !set.hash.is_empty() && !set.deleting;
-    let name = match (&strategy.blue_green, &strategy.canary) {
-        (Some(strategy), _) => strategy.active_service.as_str(),
-        (None, Some(strategy)) => strategy.stable_service.as_str(),
-        (None, None) => return None,
-    };
     let is_ours = |service: &&Service| super::services::leader(&service.object) == Some(rollout.metadata.name.as_str());
-    let led = services.get(name).filter(is_ours).map(|service| &service.hash);
+    let led = services.get(strategy.active_service.as_str()).filter(is_ours).map(|service| &service.hash);
     if let Some(index) = sets.iter().position(|set| may_be(set) && led == Some(&set.hash)) {
         return Some(index).filter(|index| Some(*index) != new);
     }
