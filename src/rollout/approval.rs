@@ -57,11 +57,7 @@ fn of_blue_green(view: &View, verdict: &Verdict, next: &RolloutStatus, strategy:
     let is_approved = is_released(old, pause::BLUE_GREEN_PAUSE)
         || old.blue_green.scale_up_preview_check_point
         || is_active(view, new);
-    // A first version that never served has nothing to lose.
-    let stable = view.sets.iter().find(|set| set.info.hash.as_str() == old.stable_rs);
-    let never_served =
-        old.blue_green.active_selector.is_empty() && stable.is_none_or(|stable| stable.info.available == 0);
-    if strategy.auto_promotion_enabled != Some(false) || is_approved || never_served || new.is_empty() {
+    if strategy.auto_promotion_enabled != Some(false) || is_approved || new.is_empty() {
         return None;
     }
     let wanted = verdict.target.as_ref().and_then(|target| target.services.get(name));

@@ -151,7 +151,7 @@ impl Pass<'_> {
 
     /// Leads a canary's Service to a version once that can carry it: all of it when the Service is new to us and may have
     /// users already, at least one pod otherwise.
-    fn ensure(&mut self, name: &str, set: Option<&Set>) {
+    pub(super) fn ensure(&mut self, name: &str, set: Option<&Set>) {
         let view = self.view;
         let (Some(set), Some(service)) = (set, view.services.get(name)) else { return };
         if service.hash == set.info.hash {
@@ -254,17 +254,17 @@ impl Pass<'_> {
         if !active.hash.is_empty() {
             return active.hash.clone();
         }
-        let stable = self.view.stable_set().filter(|_| !self.is_first_switch());
+        let stable = self.view.stable_set().filter(|stable| !self.is_first_switch() && stable.info.available > 0);
         stable.map(|stable| stable.info.hash.clone()).unwrap_or_default()
     }
 
-    /// Whether the active Service never led to a version, and nothing that serves waits for approval to be replaced. By
-    /// history, not by what the Service says today: whoever creates it again approves nothing.
+    /// Whether the active Service never led to a version, and nothing else is recorded as stable that a person would have to
+    /// approve the replacement of. By history, not by what the Service says today: whoever creates it again approves nothing.
     pub(super) fn is_first_switch(&self) -> bool {
         let (status, strategy) = (&self.view.rollout.status, &self.view.rollout.spec.strategy);
         let is_manual = strategy.blue_green.as_ref().is_some_and(|own| own.auto_promotion_enabled == Some(false));
-        let serves = self.view.other_stable().is_some_and(|stable| stable.info.available > 0);
-        status.stable_rs.is_empty() || status.blue_green.active_selector.is_empty() && !(is_manual && serves)
+        let is_other = self.view.new_set().is_some_and(|new| new.info.hash.as_str() != status.stable_rs);
+        status.stable_rs.is_empty() || status.blue_green.active_selector.is_empty() && !(is_manual && is_other)
     }
 
     /// Whether there is nothing to pause for: a fast rollback, a full promotion, or a Service that leads there already.

@@ -332,13 +332,18 @@ impl<'v> Pass<'v> {
         canary.weight == 0 || set.info.hash == canary.pod_template_hash || i64::from(set.info.available) >= needed
     }
 
-    /// The Services that change places: until it is promoted, the canary's leads to the new version, pods or not.
+    /// The Services that change places: until it is promoted, the canary's leads to the new version, pods or not. The stable
+    /// one's leads to the stable version since it was the canary's; somebody may have created it again since.
     pub(super) fn ping_pong_services(&mut self) {
         let view = self.view;
-        let has_both = view.rollout.spec.strategy.canary.as_ref().is_some_and(|canary| canary.ping_pong.is_some());
-        let Some(new) = view.new_set().filter(|_| has_both && !is_fully_promoted(&view.rollout.status)) else { return };
+        if view.rollout.spec.strategy.canary.as_ref().is_none_or(|canary| canary.ping_pong.is_none()) {
+            return;
+        }
+        let services = Services::of(&view.rollout);
+        self.ensure(services.stable, view.stable_set());
+        let Some(new) = view.new_set().filter(|_| !is_fully_promoted(&view.rollout.status)) else { return };
         if self.may_repoint(new) {
-            self.repoint(Services::of(&view.rollout).canary, &new.info.hash);
+            self.repoint(services.canary, &new.info.hash);
         }
     }
 

@@ -264,7 +264,12 @@ impl View {
         let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);
         let step_hash = seen.rollout.at(&["spec", "strategy"]).map(hash::steps).unwrap_or_default();
         let claim = Claim::of(&rollout, &seen.sets, &hash);
-        let (new, stable) = versions(&rollout, &hash, &claim.owned, &seen.altered);
+        let (new, mut stable) = versions(&rollout, &hash, &claim.owned, &seen.altered);
+        if let Some(index) = remembered(&rollout, &claim.owned, new, &services) {
+            let hash = replica_set::hash(&claim.owned[index]).to_owned();
+            rollout.status.blue_green.active_selector.clone_from(&hash);
+            (rollout.status.stable_rs, stable) = (hash, Some(index));
+        }
         // Rare, and costly to find out: only where the template is about to matter.
         let is_open = matches!(workload, Ok(None)) && (new.is_none() || invalid.is_some());
         let mut reading = if is_open { malformed::read(&rollout) } else { None };
@@ -425,6 +430,35 @@ fn versions(rollout: &Rollout, hash: &str, sets: &[Value], altered: &[Text]) -> 
     let stable =
         if status.stable_rs.is_empty() { None } else { new.filter(carries).or_else(|| (0..sets.len()).find(carries)) };
     (new, stable)
+}
+
+/// Which ReplicaSet was stable before status was lost, as when a blue-green Rollout is orphaned and created again with another
+/// template: the one to which the active Service leads that this Rollout has taken over, or the only one that runs. What is asked
+/// for now is no first version then, and has its gate before it.
+fn remembered(
+    rollout: &Rollout,
+    sets: &[Value],
+    new: Option<usize>,
+    services: &BTreeMap<Text, Service>,
+) -> Option<usize> {
+    let status = &rollout.status;
+    let strategy = rollout.spec.strategy.blue_green.as_ref()?;
+    if !status.stable_rs.is_empty() || !status.current_pod_hash.is_empty() {
+        return None;
+    }
+    let sets: Vec<ReplicaSet> = sets.iter().map(ReplicaSet::of).collect();
+    let may_be = |set: &ReplicaSet| !set.hash.is_empty() && !set.deleting;
+    let is_ours = |service: &&Service| super::services::leader(&service.object) == Some(rollout.metadata.name.as_str());
+    let led = services.get(strategy.active_service.as_str()).filter(is_ours).map(|service| &service.hash);
+    if let Some(index) = sets.iter().position(|set| may_be(set) && led == Some(&set.hash)) {
+        return Some(index).filter(|index| Some(*index) != new);
+    }
+    let has_pods = |set: &ReplicaSet| set.desired > 0 || set.current > 0;
+    let mut running = (0..sets.len()).filter(|index| has_pods(&sets[*index]));
+    match (running.next(), running.next()) {
+        (Some(only), None) if Some(only) != new && may_be(&sets[only]) && sets[only].available > 0 => Some(only),
+        _ => None,
+    }
 }
 
 fn service(object: &Value) -> (Text, Service) {
