@@ -273,8 +273,13 @@ impl Cluster {
 
     /// The objects of a kind in the namespace that the selector matches.
     pub fn scope(&self, resource: &Resource, selector: &str) -> Scope {
-        let namespace = Some(self.namespace.clone());
+        let namespace = self.within().map(str::to_owned);
         Scope { namespace, selector: selector.to_owned(), ..Scope::of(resource) }
+    }
+
+    /// The namespace of what is asked for; none for what belongs to none.
+    fn within(&self) -> Option<&str> {
+        (!self.namespace.is_empty()).then_some(&self.namespace)
     }
 
     /// One object; an error that names those with similar names if there is none.
@@ -296,7 +301,7 @@ impl Cluster {
 
     /// Whether the cluster has this kind at all.
     pub async fn knows(&self, resource: &Resource) -> anyhow::Result<bool> {
-        match self.api.get(&format!("{}?limit=1", resource.path(Some(&self.namespace))?)).await {
+        match self.api.get(&format!("{}?limit=1", resource.path(self.within())?)).await {
             Ok(_) => Ok(true),
             Err(error) if error.code() == Some(404) => Ok(false),
             Err(error) => Err(unanswered(error)),

@@ -292,7 +292,10 @@ fn desired(
     }
     let bad = name_problem(&sort, &id);
     if let Some(problem) = bad {
-        return refuse(&[Step::Key("metadata"), Step::Key("name")], format!("{} is no name: {problem}", id.name));
+        return refuse(
+            &[Step::Key("metadata"), Step::Key("name")],
+            format!("{:?} is no name: {problem}", id.name.as_str()),
+        );
     }
     let policy = match policy(&value) {
         Ok(policy) => policy,
@@ -307,7 +310,7 @@ fn desired(
 fn name_problem(sort: &Sort, id: &Id) -> Option<String> {
     // A name that a URL path could misread must not reach one, whatever the kind's own rules are.
     if key::path(&[&id.name]).is_err() {
-        return Some("it may not hold `/`, `%`, `?` or `#`".to_owned());
+        return Some("it may not be `.` or `..`, nor hold `/`, `\\`, `%`, `?`, `#` or a control character".to_owned());
     }
     let kind = sort.kind.as_deref().filter(|kind| kind.custom().is_none())?;
     builtin::validate_name(kind, &id.name).into_iter().next()
@@ -446,7 +449,9 @@ mod tests {
         );
         problem(
             &map("name: ../secrets/b"),
-            &["deploy/a.yaml:4: ../secrets/b is no name: it may not hold `/`, `%`, `?` or `#`"],
+            &[
+                "deploy/a.yaml:4: \"../secrets/b\" is no name: it may not be `.` or `..`, nor hold `/`, `\\`, `%`, `?`, `#` or a control character",
+            ],
         );
         assert!(!set("a: 1\n  b: [").problems.is_empty());
     }

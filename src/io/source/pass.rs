@@ -316,7 +316,6 @@ impl Pass<'_> {
     ) -> Result<(), Error> {
         let subject = self.subject;
         self.tell(state, verdict).await;
-        if !subject.is_leaving && subject.spec.as_ref().is_ok_and(|spec| !spec.suspend) {}
         if let (Some(board), Ok(spec)) = (&self.settings.board, &subject.spec) {
             board.show(&subject.place, spec, &verdict.status);
         }
