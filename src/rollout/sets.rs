@@ -33,7 +33,7 @@ use crate::{
     value,
 };
 
-/// How long nothing moves before idle pods of a stable version are no longer waited for.
+/// How long nothing moves before idle pods of a stable version are no longer waited for, at most.
 const STALL: SignedDuration = SignedDuration::from_secs(10);
 
 /// Whether something was scaled, so that the rest waits for what it comes to.
@@ -156,7 +156,11 @@ impl Pass<'_> {
         }
         let progressing = conditions::find(&view.rollout.status.conditions, condition::PROGRESSING);
         let since = progressing.map_or(view.now, |progressing| progressing.last_update_time.into());
-        let patience = STALL.saturating_add(SignedDuration::from_secs(view.rollout.spec.min_ready_seconds.into()));
+        // Before it is given up for want of progress, if it would be.
+        let deadline =
+            view.rollout.spec.progress_deadline_seconds.filter(|_| view.rollout.spec.progress_deadline_abort);
+        let stall = deadline.map_or(STALL, |seconds| STALL.min(SignedDuration::from_secs(i64::from(seconds) / 2)));
+        let patience = stall.saturating_add(SignedDuration::from_secs(view.rollout.spec.min_ready_seconds.into()));
         self.wake_at(end(since, patience));
         end(since, patience) <= view.now && view.sets.iter().all(Set::is_observed)
     }
