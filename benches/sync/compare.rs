@@ -66,6 +66,7 @@ fn view() -> View {
         answers: BTreeMap::new(),
         trouble: None,
         offered: None,
+        details: Default::default(),
         memo: Memo::default(),
     }
 }

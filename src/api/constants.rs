@@ -118,6 +118,8 @@ pub mod annotation {
     pub const PATH: &str = "tidegate.dev/path";
     /// What an object's content was in the repository, as a digest.
     pub const DIGEST: &str = "tidegate.dev/digest";
+    /// The hash of a Rollout's pod template, and the commit that brought this template.
+    pub const TEMPLATE: &str = "tidegate.dev/template";
     /// `disabled`: the object is never pruned.
     pub const PRUNE: &str = "tidegate.dev/prune";
     /// `once`: the object is created and then left alone; `ignore`: it is not even that.

@@ -257,6 +257,10 @@ pub struct GitSourceStatus {
     /// What is not applied, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<HeldObject>,
+    /// Why pods of objects that are not done are not ready, as it was last seen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub unready: Vec<UnreadyObject>,
     /// What is wrong in the newest commit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
@@ -358,6 +362,30 @@ pub struct HeldObject {
     /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
+}
+
+/// An object whose pods are not ready.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct UnreadyObject {
+    /// Its group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Its kind.
+    #[schemars(extend("x-required" = true))]
+    pub kind: String,
+    /// Its namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(extend("x-required" = true))]
+    pub name: String,
+    /// The version of its pods.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// Why they are not ready.
+    #[schemars(extend("x-required" = true))]
+    pub reason: String,
 }
 
 /// Something wrong in a commit.

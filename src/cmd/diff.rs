@@ -232,6 +232,7 @@ impl Source {
             answers: BTreeMap::new(),
             trouble: None,
             offered: None,
+            details: Default::default(),
             memo: Memo::default(),
         };
         view.sets = source::sets(api, &prune::namespaces(&view, set)).await.map_err(unanswered)?;
@@ -317,7 +318,7 @@ pub(super) fn with_marks(mut patch: Value, live: &Object) -> Value {
     if let Some(source) = live.value.at(&["metadata", "labels", label::SOURCE]) {
         patch.set_at(&["metadata", "labels", label::SOURCE], source);
     }
-    for note in [annotation::COMMIT, annotation::PATH, annotation::DIGEST] {
+    for note in [annotation::COMMIT, annotation::PATH, annotation::DIGEST, annotation::TEMPLATE] {
         if let Some(value) = live.value.at(&["metadata", "annotations", note]) {
             patch.set_at(&["metadata", "annotations", note], value);
         }

@@ -182,7 +182,13 @@ fn rollout_rows(object: &Value, sets: &[Value]) -> Vec<String> {
     own.sort_by_key(|set| std::cmp::Reverse(revision(set)));
     for set in own {
         let hash = set.str_at(&["metadata", "labels", "rollouts-pod-template-hash"]).unwrap_or_default();
-        let role = if hash == rollout.status.stable_rs { "stable" } else { "canary" };
+        let newest = hash == rollout.status.current_pod_hash;
+        let role = match (&rollout.spec.strategy.blue_green, hash == rollout.status.stable_rs, newest) {
+            (_, true, _) => "stable",
+            (Some(_), false, true) => "preview",
+            (None, false, true) => "canary",
+            (_, false, false) => "old",
+        };
         let image = set.list_at(&["spec", "template", "spec", "containers"]).first();
         let image = image.and_then(|container| container.str_at(&["image"])).unwrap_or_default();
         let count = |path: &[&str]| set.int_at(path).unwrap_or_default();

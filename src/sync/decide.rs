@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
-    hold,
+    detail, hold,
     id::{Id, cut},
     invariant::Broken,
     leave,
@@ -17,11 +17,12 @@ use super::{
     reason::{Reason, short},
     report::{self, Report, State},
     set::{Problem, Set},
-    view::{Commit, Fetched, Life, View},
+    view::{Commit, Fetched, Life, Pair, View},
 };
 use crate::{
     api::{
-        Condition, FollowedContent, GitRevision, GitSourceStatus, HeldObject, SourceProblem, Time, constants::condition,
+        Condition, FollowedContent, GitRevision, GitSourceStatus, HeldObject, SourceProblem, Time, UnreadyObject,
+        constants::condition,
     },
     kubernetes::value::{Text, Value},
     model::{
@@ -421,13 +422,12 @@ fn restore(view: &View, spec: &GitSource, commit: &Commit, (revision, set): &(Gi
     let mut plan = Plan::default();
     verdict.reasons.push(Reason::Restores { commit: revision.commit.as_str().into() });
     plan.objects(view, spec, &pairs, &[]);
-    if plan.is_settled() {
-        plan.prune(view, spec, set, commit);
-    }
+    plan.prune(view, spec, set, commit, &pairs);
     verdict.status.inventory = inventory(view, &pairs, &plan);
     let first = verdict.status.held.first();
     let why = first.map(|held| format!("{}: {}", held.name, held.reason)).unwrap_or_default();
-    let mut words = format!("{why}; back at commit {}", short(&revision.commit));
+    let since = first.map(|held| short(&held.commit)).unwrap_or_default();
+    let mut words = format!("{why} (held since commit {since}); back at commit {}", short(&revision.commit));
     if spec.on_abort == OnAbort::Revert {
         let at = first.and_then(|held| held.since).map_or(view.now, Timestamp::from);
         let (from, to) = (commit.revision.commit.as_str().into(), revision.commit.as_str().into());
@@ -455,6 +455,26 @@ fn lost(view: &View, commit: &Commit, why: &str) -> Verdict {
     verdict
 }
 
+/// What is remembered of pods that are not ready, as long as their objects are not done.
+fn unready(view: &View, pairs: &[Pair<'_>]) -> Vec<UnreadyObject> {
+    let of = |pair: &Pair<'_>| {
+        let (id, live) = (&pair.desired.id, pair.live?);
+        let doing = pair.doing.as_ref()?;
+        if doing.standing == Standing::Current || !detail::is_known(id) {
+            return None;
+        }
+        let version = detail::version(&live.value);
+        if version.is_empty() {
+            return None;
+        }
+        let seen = view.details.get(id).filter(|detail| detail.version == version);
+        let now = seen.and_then(|detail| detail.pods.as_ref()?.why.clone());
+        let why = now.or_else(|| detail::remembered(&view.status, id, &version).map(str::to_owned))?;
+        Some(detail::unready(id, &version, &why))
+    };
+    pairs.iter().filter_map(of).take(detail::MOST).collect()
+}
+
 /// A commit is carried out.
 fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
     let mut verdict = Verdict::default();
@@ -463,14 +483,23 @@ fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
     verdict.status.held = hold::held(view, pairs.iter().map(|pair| (pair.desired, pair.blamed.clone())));
     let mut plan = Plan::default();
     plan.objects(view, spec, &pairs, &verdict.status.held);
-    if plan.is_settled() {
-        if view.status.applied.as_ref().is_none_or(|applied| applied.commit != commit.revision.commit) {
-            verdict.status.applied = Some(at(view, &commit.revision));
-        }
-        plan.prune(view, spec, &commit.set, commit);
+    let applied = view.status.applied.as_ref().is_some_and(|applied| applied.commit == commit.revision.commit);
+    if plan.is_settled() && !applied {
+        verdict.status.applied = Some(at(view, &commit.revision));
     }
+    plan.prune(view, spec, &commit.set, commit, &pairs);
     verdict.status.inventory = inventory(view, &pairs, &plan);
-    let outcome = outcome(&pairs, &plan);
+    let done = view.status.rolled_out.as_ref().is_some_and(|done| done.commit == commit.revision.commit);
+    let outcome = outcome(&pairs, &plan, done);
+    verdict.status.unready = unready(view, &pairs);
+    // Pods are not watched: what they say is read again from time to time.
+    let is_open = |pair: &Pair<'_>| {
+        pair.doing.as_ref().is_some_and(|doing| doing.standing == Standing::InProgress)
+            && detail::is_known(&pair.desired.id)
+    };
+    if pairs.iter().any(is_open) {
+        verdict.wake = view.now.checked_add(detail::lasts(detail::age(&verdict.status, view.now))).ok();
+    }
     let message = match &commit.stale {
         Some(why) => format!("{}; the repository cannot be fetched: {why}", outcome.words),
         None => outcome.words.clone(),

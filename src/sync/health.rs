@@ -1,10 +1,13 @@
 //! How an object that was applied is doing, as kstatus would see it, and in a few words for the commit.
 //!
 //! A Rollout is done only when it is fully promoted; what has no status to speak of is done when it is there. Never asks
-//! for more than the object itself.
+//! for more than the object itself; what stands behind it is added by [`Doing::with`].
 
 use std::fmt;
 
+use jiff::Timestamp;
+
+use super::detail::Detail;
 use crate::{
     api::{
         self, Rollout,
@@ -15,7 +18,7 @@ use crate::{
         codec,
         health::{Health, Phase, Standing},
     },
-    rollout::step,
+    rollout::{step, wait::Wait},
 };
 
 /// How an object is doing.
@@ -27,11 +30,48 @@ pub struct Doing {
     pub words: String,
     /// It was given up, for this pod template.
     pub aborted: Option<String>,
+    /// How far an update is, for as long as it is under way.
+    progress: Option<Progress>,
 }
 
 impl Doing {
     fn new(standing: Standing, words: impl Into<String>) -> Doing {
-        Doing { standing, words: words.into(), aborted: None }
+        Doing { standing, words: words.into(), aborted: None, progress: None }
+    }
+
+    /// The same, with what stands behind it.
+    pub fn with(&self, detail: &Detail) -> Doing {
+        let open = detail.pods.as_ref().filter(|pods| pods.ready < pods.wanted);
+        let words = match (self.standing, &self.progress, open) {
+            (Standing::Current, _, _) => return self.clone(),
+            (Standing::InProgress, Some(progress), _) => {
+                let mut words = progress.to_string();
+                if let Some(pods) = open {
+                    words = format!("{}{}", progress.place(), pods.words());
+                }
+                if let Some(analysis) = &detail.analysis {
+                    words += &format!(", {analysis}");
+                }
+                words
+            }
+            // A Job has no pods that become ready.
+            (Standing::InProgress, None, Some(pods)) if self.words == RUNNING => match &pods.why {
+                Some(why) => format!("{RUNNING}: {why}"),
+                None => return self.clone(),
+            },
+            (Standing::InProgress, None, Some(pods)) => pods.words(),
+            (Standing::Stalled, _, Some(pods)) => format!("{}: {}", self.words, pods.words()),
+            (_, _, None) => return self.clone(),
+        };
+        Doing { words, ..self.clone() }
+    }
+
+    /// The same, with what was last known to stand behind it.
+    pub fn remembering(&self, why: &str) -> Doing {
+        match self.standing {
+            Standing::Stalled => Doing { words: recalling(&self.words, why), ..self.clone() },
+            Standing::Current | Standing::InProgress => self.clone(),
+        }
     }
 
     /// How an object is doing.
@@ -56,20 +96,29 @@ impl Doing {
     }
 }
 
+/// What a Job does that is not over.
+const RUNNING: &str = "is running";
+
+/// Why something failed, with what was last known of its pods.
+pub fn recalling(words: &str, why: &str) -> String {
+    format!("{words}; its new pods were not ready: {why}")
+}
+
 fn rollout(object: &Value) -> Doing {
     let rollout: Rollout = api::read(object).object;
     let health = Health::shown(&rollout, rollout.spec.workload_ref.is_some());
     let status = &rollout.status;
     let standing = Standing::of(&health);
     // An update that begins in this very moment has a status that is about the one before.
-    let words = match standing {
-        Standing::Current => String::new(),
-        Standing::InProgress => Progress::of(&rollout, &health).to_string(),
-        Standing::Stalled => why_degraded(&rollout, &health),
+    let progress = (standing == Standing::InProgress).then(|| Progress::of(&rollout, &health));
+    let words = match (standing, &progress) {
+        (Standing::InProgress, Some(progress)) => progress.to_string(),
+        (Standing::Current | Standing::InProgress, _) => String::new(),
+        (Standing::Stalled, _) => why_degraded(&rollout, &health),
     };
     // Whatever else is new about it: this template was given up, until somebody takes that back.
     let aborted = Some(status.current_pod_hash.clone()).filter(|hash| is_aborted(&rollout) && !hash.is_empty());
-    Doing { standing, words, aborted }
+    Doing { standing, words, aborted, progress }
 }
 
 fn is_aborted(rollout: &Rollout) -> bool {
@@ -90,6 +139,7 @@ fn why_degraded(rollout: &Rollout, health: &Health) -> String {
 }
 
 /// How far an update is: `step 3/7, 20 %, 2 of 5 pods`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Progress {
     step: Option<(i32, usize)>,
     weight: Option<i32>,
@@ -106,11 +156,7 @@ impl Progress {
         let at = step::position(rollout).filter(|_| updating);
         let step = at.map(|at| (at.index.saturating_add(1).min(i32::try_from(steps).unwrap_or(i32::MAX)), steps));
         let waits = match health.phase() {
-            Phase::Paused => {
-                let by_hand = rollout.spec.paused
-                    || at.and_then(|at| at.step?.pause.as_ref()).is_some_and(|pause| pause.duration.is_none());
-                Some(if by_hand || at.is_none() { "waits for a person" } else { "pauses" }.to_owned())
-            }
+            Phase::Paused => Some(pauses(rollout)),
             Phase::Healthy | Phase::Progressing | Phase::Degraded => None,
         };
         Progress {
@@ -123,15 +169,39 @@ impl Progress {
     }
 }
 
+/// What a paused Rollout waits for, and until when.
+fn pauses(rollout: &Rollout) -> String {
+    const PERSON: &str = "waits for a person";
+    match Wait::of(rollout, &[]) {
+        Some(Wait::Pause { since, until: Some(until), .. }) => format!("pauses until {}", clock(since, until)),
+        Some(Wait::Switch { since, until: Some(until) }) => format!("is promoted by itself at {}", clock(since, until)),
+        Some(Wait::Pause { until: None, .. }) => PERSON.to_owned(),
+        Some(Wait::Switch { until: None, .. }) => format!("{PERSON} to promote it"),
+        Some(Wait::Judgement { what }) => format!("{PERSON}: the {what} was inconclusive"),
+        Some(Wait::Resume { .. }) => format!("{PERSON}: paused by hand"),
+        _ => PERSON.to_owned(),
+    }
+}
+
+/// When something ends that began then: with the day if that is another one.
+fn clock(since: Timestamp, until: Timestamp) -> String {
+    let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
+    let format = if day(since) == day(until) { "%H:%M:%S UTC" } else { "%Y-%m-%d %H:%M:%S UTC" };
+    until.strftime(format).to_string()
+}
+
+impl Progress {
+    /// Where it is: `step 3/7, 20 %, `; empty if it has no steps.
+    fn place(&self) -> String {
+        let step = self.step.map(|(step, of)| format!("step {step}/{of}, ")).unwrap_or_default();
+        let weight = self.weight.map(|weight| format!("{weight} %, ")).unwrap_or_default();
+        step + &weight
+    }
+}
+
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((step, of)) = self.step {
-            write!(f, "step {step}/{of}, ")?;
-        }
-        if let Some(weight) = self.weight {
-            write!(f, "{weight} %, ")?;
-        }
-        write!(f, "{} of {} pods", self.updated, self.replicas)?;
+        write!(f, "{}{} of {} pods", self.place(), self.updated, self.replicas)?;
         match &self.waits {
             Some(waits) => write!(f, ", {waits}"),
             None => Ok(()),
@@ -198,7 +268,7 @@ fn job(object: &Value) -> Doing {
     if holds(object, "Complete") || suspended {
         return Doing::new(Standing::Current, "");
     }
-    Doing::new(Standing::InProgress, "is running")
+    Doing::new(Standing::InProgress, RUNNING)
 }
 
 fn pod(object: &Value) -> Doing {
@@ -239,7 +309,7 @@ fn generic(object: &Value) -> Doing {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::pods::Pods, *};
     use crate::value;
 
     #[track_caller]
@@ -266,12 +336,56 @@ mod tests {
         check(canary(status.clone()), Standing::InProgress, "step 2/4, 20 %, 1 of 5 pods, waits for a person");
         status.set_at(&["currentStepIndex"], 3);
         status.set_at(&["updatedReplicas"], 3);
-        check(canary(status.clone()), Standing::InProgress, "step 4/4, 60 %, 3 of 5 pods, pauses");
+        status.set_at(&["controllerPause"], true);
+        status
+            .set_at(&["pauseConditions"], value!([{"reason": "CanaryPauseStep", "startTime": "2026-01-01T23:59:45Z"}]));
+        let words = "step 4/4, 60 %, 3 of 5 pods, pauses until 23:59:55 UTC";
+        check(canary(status.clone()), Standing::InProgress, words);
         status.set_at(&["stableRS"], "b");
         status.set_at(&["phase"], "Healthy");
         check(canary(status.clone()), Standing::Current, "");
         status.set_at(&["observedGeneration"], "2");
         check(canary(status), Standing::InProgress, "3 of 5 pods");
+    }
+
+    #[test]
+    fn a_blue_green_pause_says_who_ends_it_and_when() {
+        let of = |strategy: Value| {
+            value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "web", "generation": 1},
+                "spec": {"replicas": 2, "strategy": {"blueGreen": serde_json::Value::from(&strategy)}},
+                "status": {"observedGeneration": "1", "phase": "Paused", "stableRS": "a", "currentPodHash": "b", "updatedReplicas": 2,
+                    "controllerPause": true, "pauseConditions": [{"reason": "BlueGreenPause", "startTime": "2026-01-01T23:59:45Z"}]}})
+        };
+        let words = "2 of 2 pods, is promoted by itself at 2026-01-02 00:00:15 UTC";
+        check(of(value!({"activeService": "a", "autoPromotionSeconds": 30})), Standing::InProgress, words);
+        let words = "2 of 2 pods, waits for a person to promote it";
+        check(of(value!({"activeService": "a", "autoPromotionEnabled": false})), Standing::InProgress, words);
+    }
+
+    #[test]
+    fn what_stands_behind_an_object_is_said_with_it() {
+        let pods = Pods { ready: 0, wanted: 2, why: Some("ImagePullBackOff: web:9 not found".into()) };
+        let mut detail = Detail { pods: Some(pods), ..Detail::default() };
+        let status = value!({"observedGeneration": "3", "phase": "Progressing", "stableRS": "a", "currentPodHash": "b",
+            "currentStepIndex": 0, "updatedReplicas": 2});
+        let with = |object: &Value, detail: &Detail| Doing::of(object).with(detail).words;
+        let unready = "step 1/4, 20 %, 0 of 2 new pods ready: ImagePullBackOff: web:9 not found";
+        assert_eq!(with(&canary(status.clone()), &detail), unready);
+        let failed = value!({"observedGeneration": "3", "phase": "Degraded", "message": "has timed out progressing",
+            "stableRS": "a", "currentPodHash": "b"});
+        let words = "has timed out progressing: 0 of 2 new pods ready: ImagePullBackOff: web:9 not found";
+        assert_eq!(with(&canary(failed.clone()), &detail), words);
+        let job = value!({"apiVersion": "batch/v1", "kind": "Job"});
+        assert_eq!(with(&job, &detail), "is running: ImagePullBackOff: web:9 not found");
+        let deployment = value!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": 1}, "spec": {"replicas": 2},
+            "status": {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2}});
+        assert_eq!(with(&deployment, &detail), "0 of 2 new pods ready: ImagePullBackOff: web:9 not found");
+        detail.pods = Some(Pods { ready: 2, wanted: 2, why: None });
+        detail.analysis = Some("analysis rate: 0.97, wants result >= 0.95".into());
+        let words = "step 1/4, 20 %, 2 of 5 pods, analysis rate: 0.97, wants result >= 0.95";
+        assert_eq!(with(&canary(status), &detail), words);
+        let words = "has timed out progressing; its new pods were not ready: x";
+        assert_eq!(Doing::of(&canary(failed)).remembering("x").words, words);
     }
 
     #[test]

@@ -1,6 +1,12 @@
 //! Versions that were given up: not applied again, not looped, until a new commit or a person says so.
 
-use super::{health::Doing, id::Id, set::Desired, view::View};
+use super::{
+    detail,
+    health::{self, Doing},
+    id::Id,
+    set::Desired,
+    view::View,
+};
 use crate::{
     api::{self, HeldObject, Rollout, Time, constants},
     kubernetes::{
@@ -29,6 +35,11 @@ fn as_live(desired: &Desired) -> Value {
     object
 }
 
+/// The hash that the pod template of a Rollout will have in the cluster.
+pub fn wanted_hash(desired: &Desired, live: Option<&Value>) -> Option<Text> {
+    template_hash(&as_live(desired), live)
+}
+
 /// What is held: what was, as long as git wants the same template and nobody retried, and what is given up now.
 pub fn held<'d>(view: &View, objects: impl Iterator<Item = (&'d Desired, Text)>) -> Vec<HeldObject> {
     let retried = !view.request.is_empty() && view.request != view.status.last_sync_request;
@@ -40,7 +51,7 @@ pub fn held<'d>(view: &View, objects: impl Iterator<Item = (&'d Desired, Text)>)
         if !was_held && !live.is_some_and(may_be_aborted) {
             return None;
         }
-        let wanted = template_hash(&as_live(desired), live)?;
+        let wanted = wanted_hash(desired, live)?;
         let old =
             view.status.held.iter().find(|held| is_about(held, &desired.id) && held.template_hash == wanted.as_str());
         let doing = live.map(Doing::of);
@@ -48,6 +59,10 @@ pub fn held<'d>(view: &View, objects: impl Iterator<Item = (&'d Desired, Text)>)
         if aborted {
             // Somebody who asks for a sync of what is still given up does not retry it: the Rollout must be told to.
             let why = doing.map(|doing| doing.words).unwrap_or_default();
+            let why = match detail::remembered(&view.status, &desired.id, &wanted) {
+                Some(pods) => health::recalling(&why, pods),
+                None => why,
+            };
             return Some(old.cloned().unwrap_or_else(|| new(view, &desired.id, &blamed, &wanted, why)));
         }
         // Retried in the cluster: the same template is on its way again.

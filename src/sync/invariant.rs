@@ -1,14 +1,18 @@
 //! An independent judge: what must never happen, whatever was decided. Shares no helper with the decision.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     decide::{Action, Verdict, Write},
     prune::Stale,
     report::State,
+    set::Apply,
     view::{Fetched, Life, View},
 };
-use crate::{kubernetes::value::Value, model::git_source::Prune};
+use crate::{
+    kubernetes::{object::Object, value::Value},
+    model::git_source::Prune,
+};
 
 /// A rule that a verdict would break.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +90,16 @@ fn pruning(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, Stri
         if wanted.objects.iter().any(|desired| desired.id == stale.id) {
             no("S58", format!("{} would be deleted though git has it", stale.id));
         }
+        let makes_way =
+            verdict.reasons.iter().any(|reason| matches!(reason, super::Reason::PrunesFirst(id, _) if *id == stale.id));
+        let rollouts = wanted.objects.iter().filter(|desired| desired.id.kind == "Rollout");
+        let unhealthy = rollouts.filter(|desired| desired.policy.apply != Apply::Never).find(|desired| {
+            let phase = |live: &Arc<Object>| live.value.str_at(&["status", "phase"]) == Some("Healthy");
+            !view.live.get(&desired.id).is_some_and(phase)
+        });
+        if let Some(unhealthy) = unhealthy.filter(|_| !makes_way) {
+            no("S58", format!("{} would be deleted before {} is healthy", stale.id, unhealthy.id));
+        }
         identity(view, stale, no);
     }
 }
@@ -160,7 +174,11 @@ fn honesty(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, Stri
             Action::Apply(write) => {
                 report.rollout.is_none() || write.id.kind == "Rollout" && about(&write.id.name, &write.id.namespace)
             }
-            Action::Prune(_) => false,
+            // What is no longer used only now is no work of a commit that has succeeded before.
+            Action::Prune(_) => {
+                let done = view.status.rolled_out.as_ref().is_some_and(|done| done.commit == commit.revision.commit);
+                report.rollout.is_none() && !done
+            }
         });
         if left || verdict.status.held.iter().any(|held| about(&held.name, &held.namespace)) {
             no("S60", format!("commit {} would succeed with work left", report.commit));

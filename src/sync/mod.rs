@@ -10,9 +10,11 @@
 //! [`check`] refuses what must never happen.
 
 pub mod allow;
+mod announce;
 pub mod bond;
 pub mod compare;
 mod decide;
+pub mod detail;
 pub mod health;
 pub mod hold;
 pub mod id;
@@ -21,6 +23,7 @@ mod leave;
 pub mod ownership;
 pub mod page;
 mod plan;
+pub mod pods;
 pub mod prune;
 pub mod reason;
 mod report;
@@ -31,6 +34,7 @@ mod tests;
 pub mod text;
 pub mod view;
 
+pub use announce::announcements;
 pub use decide::{Action, Guard, Offer, Situation, Verdict, Write, commit_to_follow, decide, is_over, refuse};
 pub use invariant::{Broken, check};
 pub use reason::Reason;

@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::{
     compare::{Conflict, Difference},
     decide::{Action, Verdict, Write},
-    health::Doing,
     hold,
     id::Id,
     prune::{self, Stale},
-    reason::Reason,
+    reason::{self, Doubt, Reason},
     set::{self, Apply, Problem, Set},
     view::{Commit, Pair, View},
 };
@@ -32,7 +31,11 @@ pub struct Plan {
     pub reasons: Vec<Reason>,
     /// What people must do something about.
     pub failures: Vec<String>,
-    /// The same, with their places.
+    /// What is not deleted though it is to be, and why: somebody must do something about it.
+    pub unpruned: Vec<String>,
+    /// What is no longer in git and stays, and why.
+    pub kept: Vec<String>,
+    /// What people must do something about, with its place.
     pub problems: Vec<Problem>,
     /// Why it cannot be done, by object: what was refused, and what was given up.
     pub failed: BTreeMap<Id, String>,
@@ -131,7 +134,7 @@ impl Plan {
         }
         if let Some(held) = held.iter().find(|held| hold::is_about(held, id)) {
             let (commit, why) = (held.commit.as_str().into(), held.reason.clone());
-            self.failed.insert(id.clone(), why.clone());
+            self.failed.insert(id.clone(), reason::held(&id.name, &held.commit, &held.reason));
             return self.reasons.push(Reason::Held { id: id.clone(), commit, why });
         }
         self.change(spec, pair, ours);
@@ -209,17 +212,56 @@ impl Plan {
         self.reasons.push(reason);
     }
 
-    /// What is no longer in git goes, where nothing speaks against that.
-    pub fn prune(&mut self, view: &View, spec: &GitSource, set: &Set, commit: &Commit) {
+    /// What is no longer in git goes when everything that git has is healthy, where nothing speaks against that. What stands
+    /// in the way of something goes before it.
+    pub fn prune(&mut self, view: &View, spec: &GitSource, set: &Set, commit: &Commit, pairs: &[Pair<'_>]) {
         let (prunes, reasons) = prune::decide(view, spec, set, commit.stale.is_some());
-        self.prunes = prunes;
+        if !self.is_settled() {
+            return self.make_way(view, prunes);
+        }
         for reason in &reasons {
-            // What cannot be deleted is somebody's to solve, as what cannot be written.
-            if let Reason::Refused(_, _) = reason {
-                self.failures.push(reason.to_string());
+            match reason {
+                // What cannot be deleted is somebody's to solve, as what cannot be written.
+                Reason::Refused(..) | Reason::NoPruning(Doubt::TooMany { .. } | Doubt::Empty) => {
+                    self.unpruned.push(reason.to_string());
+                }
+                Reason::StillReferenced(..)
+                | Reason::KeptByPolicy(_)
+                | Reason::NotOurs(_)
+                | Reason::ObjectSuspended(_)
+                | Reason::NoPruning(_) => self.kept.push(reason.to_string()),
+                _ => {}
             }
         }
-        self.reasons.extend(reasons);
+        let ill = |pair: &&Pair<'_>| {
+            let healthy = pair.doing.as_ref().is_some_and(|doing| doing.standing == Standing::Current);
+            pair.desired.policy.apply != Apply::Never && (!healthy || self.failed.contains_key(&pair.desired.id))
+        };
+        let Some(ill) = pairs.iter().find(ill).filter(|_| !prunes.is_empty()) else {
+            self.prunes = prunes;
+            return self.reasons.extend(reasons);
+        };
+        self.reasons.extend(reasons.into_iter().filter(|reason| !matches!(reason, Reason::Prunes(_))));
+        self.reasons.push(Reason::PrunesLater { count: prunes.len(), of: ill.desired.id.clone() });
+    }
+
+    /// Deletes what the server names as the reason why it refuses something new.
+    fn make_way(&mut self, view: &View, prunes: Vec<Stale>) {
+        for stale in prunes {
+            let refused = self.failed.keys().find(|id| {
+                let refusal = view.refused.get(*id);
+                refusal.is_some_and(|refusal| prune::blocks(view, &stale, id, &refusal.message))
+            });
+            let Some(of) = refused.cloned() else { continue };
+            self.reasons.push(Reason::PrunesFirst(stale.id.clone(), of.clone()));
+            self.prunes.push(stale);
+            // It is tried again as soon as that is gone.
+            if let Some(failure) = self.failed.remove(&of) {
+                self.failures.retain(|other| *other != failure);
+                self.problems.retain(|problem| problem.to_string() != failure);
+                self.later += 1;
+            }
+        }
     }
 }
 
@@ -269,60 +311,69 @@ pub struct Outcome {
     pub words: String,
 }
 
-/// The fold of how everything is doing: failure before waiting before success.
-pub fn outcome(pairs: &[Pair<'_>], plan: &Plan) -> Outcome {
-    if let Some(first) = plan.failures.first() {
-        let more = plan.failures.len() - 1;
-        let words = if more > 0 { format!("{first} (and {more} more)") } else { first.clone() };
-        return Outcome { standing: Standing::Stalled, reason: "ApplyFailed", words };
+/// Some words, and how many more there are.
+fn first_of(words: &[String]) -> Option<String> {
+    match words {
+        [] => None,
+        [one] => Some(one.clone()),
+        [first, more @ ..] => Some(format!("{first} (and {} more)", more.len())),
     }
-    let doing = pairs.iter().filter(|pair| pair.desired.policy.apply != Apply::Never);
-    let doing: Vec<(&Id, Option<&Doing>)> = doing.map(|pair| (&pair.desired.id, pair.doing.as_deref())).collect();
-    let stalled = doing.iter().find_map(|(id, doing)| {
-        doing
-            .as_ref()
-            .filter(|doing| doing.standing == Standing::Stalled)
-            .map(|doing| format!("{}: {}", id.name, doing.words))
-    });
-    let held = plan.reasons.iter().find_map(|reason| match reason {
-        Reason::Held { .. } => Some(reason.to_string()),
-        _ => None,
-    });
-    if plan.writes.is_empty()
-        && let Some(words) = held.or(stalled)
-    {
-        return Outcome { standing: Standing::Stalled, reason: "RolloutFailed", words };
+}
+
+/// The fold of how everything is doing: failure before waiting before success. `done` is whether this very commit has
+/// succeeded before.
+pub fn outcome(pairs: &[Pair<'_>], plan: &Plan, done: bool) -> Outcome {
+    let stalled = |reason, words| Outcome { standing: Standing::Stalled, reason, words };
+    let moves = |reason, words| Outcome { standing: Standing::InProgress, reason, words };
+    if let Some(words) = first_of(&plan.failures) {
+        return stalled("ApplyFailed", words);
     }
+    let wanted = || pairs.iter().filter(|pair| pair.desired.policy.apply != Apply::Never);
     if !plan.writes.is_empty() {
-        let words = format!("applying {} of {} objects", plan.writes.len(), pairs.len());
-        return Outcome { standing: Standing::InProgress, reason: "Applying", words };
+        return moves("Applying", format!("applying {} of {} objects", plan.writes.len(), pairs.len()));
+    }
+    let failing = wanted().filter_map(|pair| match (plan.failed.get(&pair.desired.id), &pair.doing) {
+        (Some(held), _) => Some(format!("{}: {held}", pair.desired.id.name)),
+        (None, Some(doing)) if doing.standing == Standing::Stalled => {
+            Some(format!("{}: {}", pair.desired.id.name, doing.words))
+        }
+        (None, Some(_) | None) => None,
+    });
+    if let Some(words) = first_of(&failing.collect::<Vec<_>>()) {
+        return stalled("RolloutFailed", words);
     }
     if let Some(words) = &plan.waits {
-        return Outcome { standing: Standing::InProgress, reason: "Waiting", words: words.clone() };
+        return moves("Waiting", words.clone());
     }
-    let moving: Vec<String> = doing
-        .iter()
-        .filter_map(|(id, doing)| match doing {
-            Some(doing) if doing.standing == Standing::Current => None,
-            Some(doing) => Some(format!("{}: {}", id.name, doing.words)),
-            None => Some(format!("{} is not there yet", id.name)),
-        })
-        .collect();
-    if let Some(first) = moving.first() {
-        let words = match moving.len() {
-            1 => first.clone(),
-            count => format!("{first} (and {} more)", count - 1),
-        };
-        return Outcome { standing: Standing::InProgress, reason: "RollingOut", words };
+    let moving = wanted().filter_map(|pair| match &pair.doing {
+        Some(doing) if doing.standing == Standing::Current => None,
+        Some(doing) => Some(format!("{}: {}", pair.desired.id.name, doing.words)),
+        None => Some(format!("{} is not there yet", pair.desired.id.name)),
+    });
+    if let Some(words) = first_of(&moving.collect::<Vec<_>>()) {
+        return moves("RollingOut", words);
     }
     if plan.later > 0 {
-        let words = format!("{} of {} objects are still to come", plan.later, pairs.len());
-        return Outcome { standing: Standing::InProgress, reason: "Applying", words };
+        return moves("Applying", format!("{} of {} objects are still to come", plan.later, pairs.len()));
     }
-    let words = match pairs.len() {
+    if let Some(words) = first_of(&plan.unpruned) {
+        return stalled("PruneRefused", words);
+    }
+    // What is found to be unused only later does not take a success back.
+    if !plan.prunes.is_empty() && !done {
+        let objects =
+            if plan.prunes.len() == 1 { "1 object".to_owned() } else { format!("{} objects", plan.prunes.len()) };
+        return moves("Pruning", format!("deleting {objects} no longer in git"));
+    }
+    let mut words = match pairs.len() {
         0 => "there is no object in the path".to_owned(),
         1 => "rolled out: 1 object".to_owned(),
         count => format!("rolled out: {count} objects"),
     };
+    let left = plan.reasons.iter().filter(|reason| matches!(reason, Reason::DriftLeft(..))).map(ToString::to_string);
+    let left: Vec<String> = left.chain(plan.kept.iter().cloned()).collect();
+    if let Some(kept) = first_of(&left) {
+        words += &format!("; {kept}");
+    }
     Outcome { standing: Standing::Current, reason: "RolledOut", words }
 }

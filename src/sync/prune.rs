@@ -6,7 +6,7 @@ use super::{
     id::Id,
     reason::{Doubt, Reason},
     set::{self, Set},
-    view::View,
+    view::{Fetched, View},
 };
 use crate::{
     api::{self, InventoryEntry, Rollout, constants},
@@ -94,6 +94,33 @@ pub fn decide(view: &View, spec: &GitSource, set: &Set, unread: bool) -> (Vec<St
         }
     }
     (prune, reasons)
+}
+
+/// Whether an object that is to go is the reason why the server refuses a new one: the server names it, or both want what
+/// only one can have.
+pub fn blocks(view: &View, stale: &Stale, refused: &Id, message: &str) -> bool {
+    let Some(live) = view.live.get(&stale.id) else { return false };
+    let names = |name: &str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+        let mut words = message.split(|c: char| !is_part(c)).map(|word| word.trim_end_matches('.'));
+        words.any(|word| word == name)
+    };
+    let mut hooks = live.value.list_at(&["webhooks"]).iter().filter_map(|hook| hook.str_at(&["name"]));
+    if hooks.any(names) {
+        return true;
+    }
+    if (&stale.id.group, &stale.id.kind) != (&refused.group, &refused.kind) {
+        return false;
+    }
+    let wanted = match &view.fetched {
+        Fetched::Commit(commit) => commit.set.objects.iter().find(|desired| desired.id == *refused),
+        Fetched::Nothing | Fetched::Failed(_) => None,
+    };
+    let ports = |object: &Value| -> BTreeSet<i64> {
+        object.list_at(&["spec", "ports"]).iter().filter_map(|port| port.int_at(&["nodePort"])).collect()
+    };
+    let shares_port = wanted.is_some_and(|wanted| !ports(&wanted.object).is_disjoint(&ports(&live.value)));
+    (stale.id.name != refused.name && names(&stale.id.name)) || shares_port
 }
 
 /// How many of so many one commit may delete.

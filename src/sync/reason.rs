@@ -18,6 +18,15 @@ pub enum Reason {
     Heals(Id, Vec<String>),
     /// Git no longer has it.
     Prunes(Id),
+    /// Git no longer has it, and it stands in the way of what git has.
+    PrunesFirst(Id, Id),
+    /// Git no longer has them; they go when everything that git has is healthy.
+    PrunesLater {
+        /// How many.
+        count: usize,
+        /// What is waited for.
+        of: Id,
+    },
     /// The whole source is suspended.
     Suspended,
     /// The object is suspended.
@@ -141,6 +150,14 @@ pub fn short(commit: &str) -> &str {
     commit.get(..8).unwrap_or(commit)
 }
 
+/// Why a Rollout is held, since when, and what ends that.
+pub fn held(name: &str, commit: &str, why: &str) -> String {
+    format!(
+        "{why} (held since commit {}; a commit that changes its pod template, or `tidegate retry rollout {name}`, goes on)",
+        short(commit)
+    )
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -150,12 +167,21 @@ impl fmt::Display for Reason {
             Reason::Changes(id, fields) => write!(f, "{id} changes at {}", list(fields)),
             Reason::Heals(id, fields) => write!(f, "{id} was changed by others at {} and is put right", list(fields)),
             Reason::Prunes(id) => write!(f, "{id} is no longer in git"),
+            Reason::PrunesFirst(id, of) => {
+                write!(f, "{id} is no longer in git and stands in the way of {of}: it is deleted before {of} is there")
+            }
+            Reason::PrunesLater { count: 1, of } => {
+                write!(f, "1 object that is no longer in git stays until {of} is healthy")
+            }
+            Reason::PrunesLater { count, of } => {
+                write!(f, "{count} objects that are no longer in git stay until {of} is healthy")
+            }
             Reason::Suspended => f.write_str("suspended: nothing is changed until spec.suspend is unset"),
             Reason::ObjectSuspended(id) => write!(f, "{id} is suspended"),
             Reason::Ignored(id) => write!(f, "{id} asks to be ignored"),
             Reason::AppliedOnce(id) => write!(f, "{id} was to be applied once"),
             Reason::Held { id, commit, why } => {
-                write!(f, "{}: {why} (held since commit {}; a new commit or a retry goes on)", id.name, short(commit))
+                write!(f, "{}: {}", id.name, held(&id.name, commit, why))
             }
             Reason::Restores { commit } => write!(f, "everything goes back to commit {}", short(commit)),
             Reason::OtherSource(id, source) => {

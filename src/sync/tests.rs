@@ -9,7 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Action, Guard, Life, Offer, Report, State, Verdict, View, check, compare, decide,
+    detail::Detail,
     id::{Id, Sort, Sorts},
+    pods::Pods,
     reason::{Doubt, Reason},
     refuse,
     set::{self, Scope},
@@ -42,6 +44,7 @@ struct Scene {
     /// What commits were told, oldest first.
     told: Vec<Report>,
     life: Life,
+    details: BTreeMap<Id, Detail>,
     memo: Memo,
 }
 
@@ -88,6 +91,7 @@ impl Scene {
             version: 0,
             told: Vec::new(),
             life: Life::Given,
+            details: BTreeMap::new(),
             memo: Memo::default(),
         }
     }
@@ -133,6 +137,7 @@ impl Scene {
             waits_for: self.waits_for.clone(),
             refused: self.refused.clone(),
             answers: BTreeMap::new(),
+            details: self.details.clone(),
         }
     }
 
@@ -313,6 +318,8 @@ fn s58_nothing_is_deleted_on_doubt() {
     };
     scene.push(2, "");
     assert_eq!(doubt(&scene.settle()), Some(Doubt::Empty));
+    let words = "nothing is deleted: there is no object in the path; remove the GitSource to let go of everything";
+    scene.last(2, State::Failure, words);
     scene.push(3, &(map("a", "x") + "apiVersion: v1\nkind: [\n"));
     assert_eq!(doubt(&scene.settle()), Some(Doubt::Unread));
     scene.push(4, &map("a", "x"));
@@ -322,11 +329,14 @@ fn s58_nothing_is_deleted_on_doubt() {
     scene.settle();
     scene.push(6, &map("a", "x"));
     assert_eq!(doubt(&scene.settle()), Some(Doubt::TooMany { stale: 3, of: 4, limit: 2 }));
+    let words = "nothing is deleted: 3 of 4 objects are no longer in the path, and one commit may delete 2; raise spec.pruneLimit";
+    scene.last(6, State::Failure, words);
     scene.fetched = Fetched::Failed("no answer".into());
     assert_eq!(scene.settle().actions.len(), 0);
     scene.push(6, &map("a", "x"));
     scene.spec.prune = Prune::Never;
     assert_eq!(doubt(&scene.settle()), Some(Doubt::Off));
+    scene.last(6, State::Success, "rolled out: 1 object; nothing is deleted: the source does not prune");
     scene.spec.prune = Prune::UpTo(Limit::Pods(3));
     scene.settle();
     assert_eq!(scene.names(), ["a"]);
@@ -347,6 +357,101 @@ fn s58_only_what_is_ours_by_uid_goes_and_what_says_so_stays() {
     assert_eq!(scene.names(), ["a", "b", "k"]);
     let b = Id::new("", "ConfigMap", "shop", "b");
     assert!(verdict.reasons.contains(&Reason::NotOurs(b)));
+    let words = "rolled out: 1 object; ConfigMap shop/b is not the object that was written and stays (and 1 more)";
+    scene.last(2, State::Success, words);
+}
+
+/// A Rollout of another name, moved there from `web`.
+fn moved() -> String {
+    rollout("web:1").replace("name: web}\nspec", "name: shop}\nspec")
+}
+
+#[test]
+fn s58_what_is_renamed_goes_only_when_its_new_name_is_healthy() {
+    let mut scene = Scene::new();
+    scene.push(1, &(rollout("web:1") + &map("a", "x")));
+    scene.settle();
+    let hash = scene.hash();
+    scene.rollout("Healthy", &hash, &hash);
+    scene.settle();
+    scene.push(2, &(moved() + &map("a", "x")));
+    let verdict = scene.settle();
+    assert_eq!(scene.names(), ["a", "shop", "web"]);
+    let of = Id::new("argoproj.io", "Rollout", "shop", "shop");
+    assert!(verdict.reasons.contains(&Reason::PrunesLater { count: 1, of }), "{:?}", verdict.reasons);
+    scene.edit("Rollout", "shop", |shop| {
+        shop.set_at(
+            &["status"],
+            value!({"phase": "Healthy", "observedGeneration": "1", "stableRS": hash.as_str(), "currentPodHash": hash.as_str()}),
+        );
+    });
+    assert_eq!(actions(&scene.pass()), ["prune Rollout shop/web"]);
+    scene.last(2, State::Pending, "deleting 1 object no longer in git");
+    scene.settle();
+    scene.last(2, State::Success, "rolled out: 2 objects");
+}
+
+#[test]
+fn what_stands_in_the_way_of_something_new_goes_first_and_that_is_said() {
+    let service = |name: &str, port: u16| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{type: NodePort, ports: [{{port: 80, nodePort: {port}}}]}}\n---\n"
+        )
+    };
+    let refuse = |scene: &mut Scene, message: &str| {
+        let verdict = decide(&scene.view());
+        let Action::Apply(write) = &verdict.actions[0] else { panic!("{verdict:?}") };
+        let refusal = Refusal { digest: digest_of(&write.patch), version: Some(0), message: message.into() };
+        scene.refused.insert(write.id.clone(), refusal);
+    };
+    let mut scene = Scene::new();
+    scene.push(1, &(service("old", 30_001) + &map("a", "x") + &map("b", "x")));
+    scene.settle();
+    scene.push(2, &(service("new", 30_001) + &map("a", "x")));
+    refuse(&mut scene, "spec.ports[0].nodePort: Invalid value: 30001: provided port is already allocated");
+    let verdict = scene.pass();
+    assert_eq!(actions(&verdict), ["prune Service shop/old"], "not b, which is in nobody's way");
+    let (old, new) = (Id::new("", "Service", "shop", "old"), Id::new("", "Service", "shop", "new"));
+    assert!(verdict.reasons.contains(&Reason::PrunesFirst(old, new)));
+    scene.last(2, State::Pending, "new is not there yet");
+    scene.refused.clear();
+    scene.settle();
+    scene.last(2, State::Success, "rolled out: 2 objects");
+    assert_eq!(scene.names(), ["a", "new"]);
+    // A name in a message counts among objects of one kind only.
+    scene.push(3, &(service("other", 30_002) + &map("a", "x")));
+    refuse(&mut scene, "admission denied: a");
+    assert_eq!(actions(&scene.pass()), Vec::<String>::new());
+    scene.refused.clear();
+    refuse(&mut scene, "the address is taken by shop/new.");
+    assert_eq!(actions(&scene.pass()), ["prune Service shop/new"]);
+}
+
+#[test]
+fn what_was_done_and_left_is_announced_once_of_each_kind() {
+    let mut scene = Scene::new();
+    let events = |scene: &mut Scene| -> Vec<String> {
+        let view = scene.view();
+        let verdict = scene.pass();
+        super::announcements(&view, &verdict)
+            .iter()
+            .map(|event| format!("{}: {}", event.reason, event.message))
+            .collect()
+    };
+    scene.push(1, &(map("a", "x") + &map("b", "x") + &map("c", "x") + &map("d", "x")));
+    let first = "Applied: commit 11111111: ConfigMap shop/a; ConfigMap shop/b; ConfigMap shop/c (and 1 more)";
+    assert_eq!(events(&mut scene), [first]);
+    assert_eq!(events(&mut scene), ["RolledOut: commit 11111111: rolled out: 4 objects"]);
+    assert_eq!(events(&mut scene), [""; 0]);
+    scene.edit("ConfigMap", "a", |a| a.set_at(&["data", "k"], "theirs"));
+    assert_eq!(events(&mut scene), ["DriftHealed: ConfigMap shop/a was changed by others at .data.k and is put right"]);
+    scene.push(2, &map("a", "x"));
+    let words = "nothing is deleted: 3 of 4 objects are no longer in the path, and one commit may delete 2; raise spec.pruneLimit";
+    let refused = [format!("PruneRefused: {words}"), format!("PruneRefused: commit 22222222: {words}")];
+    assert_eq!(events(&mut scene), refused);
+    scene.push(3, &(map("a", "x") + &map("b", "x") + &map("c", "x")));
+    assert_eq!(events(&mut scene), ["Pruned: ConfigMap shop/d is no longer in git"]);
+    assert_eq!(events(&mut scene), ["RolledOut: commit 33333333: rolled out: 3 objects"]);
 }
 
 #[test]
@@ -388,7 +493,7 @@ fn a_commit_that_changes_no_object_does_not_supersede() {
     let bad = scene.hash();
     scene.rollout("Degraded", &good, &bad);
     scene.settle();
-    let failed = "web: aborted: it timed out (held since commit 22222222; a new commit or a retry goes on)";
+    let failed = "web: aborted: it timed out (held since commit 22222222; a commit that changes its pod template, or `tidegate retry rollout web`, goes on)";
     scene.last(2, State::Failure, failed);
     scene.last(3, State::Failure, &format!("no change under deploy; same as 22222222: {failed}"));
     assert!(!scene.told.iter().any(|report| report.state == State::Superseded), "{:?}", scene.told);
@@ -505,7 +610,7 @@ fn a_version_that_was_given_up_is_held_until_a_new_commit_or_a_retry() {
     let bad = scene.hash();
     scene.rollout("Degraded", &good, &bad);
     scene.settle();
-    let words = "web: aborted: it timed out (held since commit 22222222; a new commit or a retry goes on)";
+    let words = "web: aborted: it timed out (held since commit 22222222; a commit that changes its pod template, or `tidegate retry rollout web`, goes on)";
     scene.last(2, State::Failure, words);
     // Somebody goes back by hand: git does not push the failed version in again, whatever else it changes.
     scene.edit("Rollout", "web", |web| {
@@ -521,6 +626,41 @@ fn a_version_that_was_given_up_is_held_until_a_new_commit_or_a_retry() {
     scene.push(4, &rollout("web:3"));
     assert_eq!(actions(&scene.pass()), ["apply Rollout shop/web"]);
     assert_eq!(scene.status.held, []);
+}
+
+#[test]
+fn why_pods_were_not_ready_outlives_them() {
+    let mut scene = Scene::new();
+    scene.push(1, &rollout("web:1"));
+    scene.settle();
+    let good = scene.hash();
+    scene.rollout("Healthy", &good, &good);
+    scene.settle();
+    scene.push(2, &rollout("web:9"));
+    scene.settle();
+    let bad = scene.hash();
+    scene.rollout("Progressing", &good, &bad);
+    let web = Id::new("argoproj.io", "Rollout", "shop", "web");
+    let pods = Pods { ready: 0, wanted: 1, why: Some("ImagePullBackOff: web:9 not found".into()) };
+    let detail = Detail { version: bad.clone(), pods: Some(pods), analysis: None };
+    scene.details.insert(web.clone(), detail);
+    let verdict = scene.pass();
+    assert!(verdict.wake.is_some(), "pods are not watched");
+    let words = "web: step 1/2, 50 %, 0 of 1 new pods ready: ImagePullBackOff: web:9 not found";
+    scene.last(2, State::Pending, words);
+    scene.details.clear();
+    scene.rollout("Degraded", &good, &bad);
+    scene.pass();
+    let words = "web: aborted: it timed out; its new pods were not ready: ImagePullBackOff: web:9 not found \
+                 (held since commit 22222222; a commit that changes its pod template, or `tidegate retry rollout web`, goes on)";
+    scene.last(2, State::Failure, words);
+    scene.push(3, &rollout("web:3"));
+    scene.settle();
+    let next = scene.hash();
+    scene.rollout("Progressing", &good, &next);
+    scene.pass();
+    scene.last(3, State::Pending, "web: step 1/2, 50 %, 2 of 2 pods");
+    assert_eq!(scene.status.unready, [], "another version has other pods");
 }
 
 #[test]
@@ -563,7 +703,7 @@ fn a_restore_takes_the_configuration_back_with_the_pods() {
     assert_eq!(a.value.str_at(&["data", "k"]), Some("old"));
     assert_eq!(scene.names(), ["a", "web"], "what came with it is gone with it");
     assert!(verdict.reasons.contains(&Reason::Restores { commit: sha(1).into() }));
-    scene.last(2, State::Failure, "web: aborted: it timed out; back at commit 11111111");
+    scene.last(2, State::Failure, "web: aborted: it timed out (held since commit 22222222); back at commit 11111111");
     assert_eq!(scene.status.rolled_out.as_ref().unwrap().commit, sha(1));
     // A person who asks for it gets another try.
     scene.request = "again".into();
@@ -873,7 +1013,8 @@ fn s60_each_rollout_has_a_word_of_its_own_if_the_source_wants_it() {
     scene.settle();
     let bad = scene.hash();
     scene.rollout("Degraded", &hash, &bad);
-    assert_eq!(each(&scene.pass()), word(State::Failure, "aborted: it timed out"));
+    let words = "aborted: it timed out (held since commit 33333333; a commit that changes its pod template, or `tidegate retry rollout web`, goes on)";
+    assert_eq!(each(&scene.pass()), word(State::Failure, words));
 }
 
 #[test]
@@ -968,7 +1109,7 @@ fn a_revert_is_wanted_until_it_is_offered() {
     view.offered = Some("tidegate/revert-22222222".to_owned());
     let offered = decide(&view);
     assert_eq!(offered.offer, None);
-    let words = format!("web: aborted: it timed out; back at commit {}", &sha(1)[..8]);
+    let words = format!("web: aborted: it timed out (held since commit 22222222); back at commit {}", &sha(1)[..8]);
     let both = [&wanted.reports, &offered.reports].map(|reports| reports[0].words.clone());
     assert_eq!(both, [words.clone(), words + "; a revert is on the branch tidegate/revert-22222222"]);
 }

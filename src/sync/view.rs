@@ -9,7 +9,9 @@ use jiff::Timestamp;
 
 use super::{
     compare::{self, Difference},
+    detail::{self, Detail},
     health::Doing,
+    hold,
     id::{Id, Sort},
     ownership::{Claimants, Claims},
     set::{self, Apply, Desired, Set},
@@ -17,13 +19,13 @@ use super::{
 use crate::{
     api::{
         GitRevision, GitSourceStatus,
-        constants::{annotation, label},
+        constants::{self, annotation, label},
     },
     kubernetes::{
         object::Object,
         value::{Text, Value},
     },
-    model::{git_source::GitSource, problem::Problem},
+    model::{git_source::GitSource, health::Standing, problem::Problem},
 };
 
 /// Everything a decision may know.
@@ -61,6 +63,8 @@ pub struct View {
     pub trouble: Option<String>,
     /// The branch on which a revert of the commit is offered, if it is.
     pub offered: Option<String>,
+    /// What stands behind objects that were not done when they were last seen.
+    pub details: BTreeMap<Id, Detail>,
     /// What earlier views found out about pairs.
     pub memo: Memo,
 }
@@ -197,9 +201,22 @@ impl View {
             // A server's word counts more than what is found out here.
             let answer = live.and_then(|live| self.answer(desired, live, &patch));
             let rests = rests && answer.is_none();
+            let doing = doing.map(|doing| self.looked_behind(&desired.id, live, doing));
             Pair { desired, live, blamed, difference: answer.or(difference), patch, doing, ours, rests }
         };
         set.objects.iter().map(pair).collect()
+    }
+
+    /// How an object is doing, with what stands behind it or did so last.
+    fn looked_behind(&self, id: &Id, live: Option<&Arc<Object>>, doing: Arc<Doing>) -> Arc<Doing> {
+        let Some(live) = live.filter(|_| doing.standing != Standing::Current && detail::is_known(id)) else {
+            return doing;
+        };
+        let version = detail::version(&live.value);
+        let detail = self.details.get(id).filter(|detail| !version.is_empty() && detail.version == version);
+        let with = detail.map(|detail| doing.with(detail)).filter(|with| with.words != doing.words);
+        let recalled = || Some(doing.remembering(detail::remembered(&self.status, id, &version)?));
+        with.or_else(recalled).map_or_else(|| doing.clone(), Arc::new)
     }
 
     fn answer(&self, desired: &Desired, live: &Object, patch: &Value) -> Option<Difference> {
@@ -344,7 +361,29 @@ fn patch(claims: &Claims, desired: &Desired, live: Option<&Object>, mark: &str, 
     patch.set_at(&["metadata", "annotations", annotation::COMMIT], blamed);
     patch.set_at(&["metadata", "annotations", annotation::PATH], &desired.file);
     patch.set_at(&["metadata", "annotations", annotation::DIGEST], &desired.digest);
+    if let Some(template) = template(desired, live, blamed) {
+        patch.set_at(&["metadata", "annotations", annotation::TEMPLATE], template);
+    }
     patch
+}
+
+/// Which commit brought the pod template of a Rollout, with the hash of that template: a revision made by hand has another
+/// one. Not said of a template that was there before it was noted.
+fn template(desired: &Desired, live: Option<&Object>, blamed: &str) -> Option<Text> {
+    if !desired.id.is(constants::GROUP, constants::kind::ROLLOUT) {
+        return None;
+    }
+    let noted = live.and_then(|live| live.annotation(annotation::TEMPLATE));
+    let is_same = live.is_some_and(|live| live.annotation(annotation::DIGEST) == Some(&desired.digest));
+    if is_same {
+        return noted.map(Text::from);
+    }
+    let hash = hold::wanted_hash(desired, live.map(|live| &live.value))?;
+    if let Some(noted) = noted.filter(|noted| noted.split(' ').next() == Some(hash.as_str())) {
+        return Some(noted.into());
+    }
+    let before = live.and_then(|live| hold::template_hash(&live.value, Some(&live.value)));
+    (before != Some(hash.clone())).then(|| format!("{hash} {blamed}").into())
 }
 
 #[cfg(test)]

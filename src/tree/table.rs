@@ -114,7 +114,7 @@ pub fn history(object: &Value, sets: &[Value], now: Timestamp) -> String {
     sets.sort_by_key(|(revision, _)| *revision);
     let note = |set: &Value, key: &str| set.str_at(&["metadata", "annotations", key]).unwrap_or_default().to_owned();
     let has = |key: &str| sets.iter().any(|(_, set)| !note(set, key).is_empty());
-    let (commits, causes) = (has(annotation::COMMIT), has(CHANGE_CAUSE));
+    let (commits, causes) = (has(annotation::COMMIT) || has(annotation::TEMPLATE), has(CHANGE_CAUSE));
     let optional = |wanted: bool, text: String| wanted.then_some(text);
     let mut rows = Vec::new();
     let headings = [Some("REVISION"), Some("REPLICASET"), Some("AGE"), Some("IMAGES")].into_iter().chain([
@@ -131,9 +131,12 @@ pub fn history(object: &Value, sets: &[Value], now: Timestamp) -> String {
             .collect();
         let mut info: Vec<String> =
             super::node::roles(&rollout, replica_set::hash(set)).iter().map(|role| role.as_str().to_owned()).collect();
+        // An annotation that changes leaves the present revision there, too.
         let former = note(set, annotation::REVISION_HISTORY);
+        let present = revision.to_string();
+        let former: Vec<&str> = former.split(',').filter(|former| !former.is_empty() && *former != present).collect();
         if !former.is_empty() {
-            info.push(format!("formerly {former}"));
+            info.push(format!("formerly {}", former.join(",")));
         }
         let or_none = |text: String| if text.is_empty() { "<none>".to_owned() } else { text };
         let cells = [
@@ -141,13 +144,24 @@ pub fn history(object: &Value, sets: &[Value], now: Timestamp) -> String {
             set.str_at(&["metadata", "name"]).map(str::to_owned),
             Some(age(set.str_at(&["metadata", "creationTimestamp"]), now)),
             Some(images.join(",")),
-            optional(commits, or_none(note(set, annotation::COMMIT).chars().take(12).collect())),
+            optional(commits, or_none(commit(set).chars().take(12).collect())),
             optional(causes, or_none(note(set, CHANGE_CAUSE))),
             Some(info.join(",")),
         ];
         rows.push(cells.into_iter().flatten().collect());
     }
     lay(rows)
+}
+
+/// The commit that brought the pod template of a ReplicaSet; nothing if a person did.
+fn commit(set: &Value) -> &str {
+    let note = |key: &str| set.str_at(&["metadata", "annotations", key]).unwrap_or_default();
+    match note(annotation::TEMPLATE).split_once(' ') {
+        Some((hash, commit)) if hash == replica_set::hash(set) => commit,
+        Some(_) => "",
+        // Of a workload that is referred to, or from before templates were noted.
+        None => note(annotation::COMMIT),
+    }
 }
 
 /// Where `kubectl` and people note why.

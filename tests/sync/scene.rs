@@ -247,6 +247,16 @@ impl Scene {
         scene
     }
 
+    /// The same repository with a new cluster.
+    pub async fn elsewhere(mut self) -> Scene {
+        self.kill().await;
+        self.cluster.close();
+        let mut scene = Scene::build(self.spec.clone(), self.given, false);
+        scene.repository = self.repository;
+        scene.start();
+        scene
+    }
+
     /// A scene whose repository is on a host that hears statuses; the daemon has to be started.
     pub fn hosted() -> Scene {
         let mut scene = Scene::build(spec(), false, false);

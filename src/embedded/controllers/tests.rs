@@ -214,7 +214,9 @@ fn an_image_that_cannot_be_pulled_keeps_a_pod_pending() {
     let container = &pod.value.list_at(&["status", "containerStatuses"])[0];
     assert_eq!(
         container.get("state"),
-        Some(&value!({"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"app:bad\""}}))
+        Some(
+            &value!({"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"app:bad\": ErrImagePull: app:bad: not found"}})
+        )
     );
 }
 

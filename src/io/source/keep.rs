@@ -229,14 +229,13 @@ pub async fn record(
     }
 }
 
-/// Warns of something as an event of a GitSource. A source that was given on the command line has no object that events
+/// Tells something as an event of a GitSource. A source that was given on the command line has no object that events
 /// could be about: its log says the same.
-pub async fn announce(api: &Api, subject: &Subject, reason: &'static str, message: String, now: Timestamp) {
+pub async fn announce(api: &Api, subject: &Subject, event: Event, now: Timestamp) {
     let Kept::Object(_, version) = &subject.kept else { return };
     let mut object = value!({"metadata": {"uid": subject.uid.as_str(), "resourceVersion": version.to_string()}});
     object.set_at(&["metadata", "name"], &subject.place.name);
     object.set_at(&["metadata", "namespace"], &subject.place.namespace);
-    let event = Event { warning: true, reason, message };
     pass::announce_about(api, kind::GIT_SOURCE, &object, &event, now).await;
 }
 

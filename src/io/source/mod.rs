@@ -8,6 +8,7 @@
 //! pass, never watches Secrets: those that a source writes are read one by one.
 
 mod board;
+mod detail;
 mod fetch;
 mod keep;
 mod observe;

@@ -8,7 +8,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Settings, Shared, Told,
+    Settings, Shared, Told, detail,
     fetch::{self, Fetching},
     keep::{self, Kept, Subject},
     observe::{self, Observed},
@@ -41,10 +41,12 @@ use crate::{
         secret::Secret,
     },
     plan::review::Review,
+    rollout::Event,
     sync::{
-        self, Action, Broken, Life, Report, Verdict, View, Write, check,
+        self, Action, Broken, Life, Report, Verdict, View, Write, announcements, check,
         compare::Difference,
         decide,
+        detail::Detail,
         id::{Id, Sorts},
         prune::{self, Stale},
         refuse,
@@ -110,6 +112,12 @@ pub struct State {
     pub(super) offered: Option<(Text, Timestamp, Option<String>)>,
     /// The commit that names a reviewed plan, and how it compares with that.
     pub(super) review: Option<(Text, Review)>,
+    /// What stands behind objects that are not done, when it was read, and at which version of the object.
+    pub(super) details: BTreeMap<Id, (Timestamp, u64, Detail)>,
+    /// The events of the pass before; none before the first.
+    announced: Option<Vec<Event>>,
+    /// The first commit in this cluster, if the repository says how it ended in another one: it is told nothing more.
+    spared: Option<String>,
     /// What commits were last told.
     told: HashMap<(Text, Option<Text>), Report>,
 }
@@ -266,6 +274,7 @@ impl Pass<'_> {
         if !is_named {
             self.act(state, &view, &verdict, written).await?;
         }
+        self.announce(state, &view, &verdict).await;
         if written.is_empty() && is_at_rest(state, &view, &verdict) {
             state.rest = Some(now_at);
         }
@@ -301,7 +310,8 @@ impl Pass<'_> {
             stalled.map(|told| told.message.clone())
         };
         if let Some(new) = message(&verdict.status).filter(|new| message(&view.status).as_ref() != Some(new)) {
-            keep::announce(self.api, self.subject, reason::RECONCILIATION_ERROR, new, view.now).await;
+            let event = Event { warning: true, reason: reason::RECONCILIATION_ERROR, message: new };
+            keep::announce(self.api, self.subject, event, view.now).await;
         }
         Ok(self.poll(state))
     }
@@ -315,6 +325,10 @@ impl Pass<'_> {
         written: &mut Vec<Written>,
     ) -> Result<(), Error> {
         let subject = self.subject;
+        self.meet_teller(state).await;
+        if view.status.seen.is_none() {
+            state.spared = self.spared(state, verdict);
+        }
         self.tell(state, verdict).await;
         if let (Some(board), Ok(spec)) = (&self.settings.board, &subject.spec) {
             board.show(&subject.place, spec, &verdict.status);
@@ -325,6 +339,16 @@ impl Pass<'_> {
             state.status = Some(verdict.status.clone());
         }
         Ok(())
+    }
+
+    /// Says as events what is new since the pass before. What was so before this daemon began is no news.
+    async fn announce(&self, state: &mut State, view: &View, verdict: &Verdict) {
+        let events = announcements(view, verdict);
+        let is_first = state.announced.is_none() && verdict.actions.is_empty() && verdict.status == view.status;
+        let before = state.announced.replace(events.clone()).unwrap_or_default();
+        for event in events.into_iter().filter(|event| !is_first && !before.contains(event)) {
+            keep::announce(self.api, self.subject, event, view.now).await;
+        }
     }
 
     fn poll(&self, state: &State) -> Option<Timestamp> {
@@ -391,6 +415,7 @@ impl Pass<'_> {
             waits_for: subject.waits_for.clone(),
             refused: state.refused.iter().map(|(id, (_, refusal))| (id.clone(), refusal.clone())).collect(),
             answers: BTreeMap::new(),
+            details: BTreeMap::new(),
             offered,
             memo: state.memo.clone(),
             trouble: state.teller.as_ref().and_then(|(_, teller)| teller.trouble()),
@@ -414,6 +439,9 @@ impl Pass<'_> {
             if observe::ask(self.api, state, &view, set, revision).await? {
                 view.answers = state.answers.clone();
             }
+        }
+        if let Some(commit) = &commit {
+            view.details = detail::read(self.api, state, &view, &commit.set).await;
         }
         let namespaces: BTreeSet<Text> = sets.iter().flat_map(|set| prune::namespaces(&view, set)).collect();
         if !namespaces.is_empty() {
@@ -467,9 +495,15 @@ impl Pass<'_> {
         }
     }
 
+    /// The first commit of a cluster that is new to the source, if the repository says how it ended elsewhere.
+    fn spared(&self, state: &State, verdict: &Verdict) -> Option<String> {
+        let (commit, spec) = (&verdict.status.seen.as_ref()?.commit, self.subject.spec.as_ref().ok()?);
+        let (_, teller) = state.teller.as_ref()?;
+        teller.has_ended(&self.subject.place, spec, commit).then(|| commit.clone())
+    }
+
     /// Tells commits what is new to them. Whoever cannot be told never holds anything up.
     async fn tell(&self, state: &mut State, verdict: &Verdict) {
-        self.meet_teller(state).await;
         let reports: Vec<Report> =
             verdict.reports.iter().map(|report| reviewed(report, state.review.as_ref())).collect();
         for report in &reports {
@@ -490,7 +524,9 @@ impl Pass<'_> {
             );
             if let (Some((_, teller)), Ok(spec)) = (&state.teller, &self.subject.spec) {
                 let (place, page) = (&self.subject.place, self.settings.page(&self.subject.place));
-                teller.tell(place, spec, report, page.as_deref(), self.settings.clock).await;
+                if state.spared.as_deref() != Some(&*report.commit) {
+                    teller.tell(place, spec, report, page.as_deref(), self.settings.clock).await;
+                }
             }
             if let Some(told) = &self.shared.told {
                 let _ = told.send(Told { source: self.subject.place.clone(), report: report.clone() }).await;
@@ -602,6 +638,8 @@ impl Pass<'_> {
         match api.delete(&key.resource, &key.place, &options).await {
             Ok(_) => {
                 written.push(Written::Deleted(key, stale.uid.clone(), version));
+                // It may have stood in the way of what was refused.
+                state.refused.clear();
                 Ok(())
             }
             Err(error) if error.code() == Some(404) => Ok(()),

@@ -28,7 +28,7 @@ use crate::{
         git_source::{GitSource, Host},
         remote::Remote,
     },
-    sync::{Report, bond},
+    sync::{Report, State, bond},
 };
 
 /// Who is told.
@@ -134,6 +134,13 @@ impl Teller {
             Teller::Notes(_) => None,
             Teller::Forge(_, trouble) => trouble.get(),
         }
+    }
+
+    /// Whether the notes of a repository say how a commit ended.
+    pub fn has_ended(&self, place: &Place, spec: &GitSource, commit: &str) -> bool {
+        let Teller::Notes(store) = self else { return false };
+        let noted = store.notes(commit).and_then(|note| notes::state(&note, &context(place, spec, None)));
+        noted.is_some_and(|state| matches!(state, State::Success | State::Failure | State::Error))
     }
 
     /// Tells a commit. What does not work is logged.

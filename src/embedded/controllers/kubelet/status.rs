@@ -208,7 +208,7 @@ fn container_status(
     let mut last = before.and_then(|status| status.get("lastState")).cloned().unwrap_or_else(Value::object);
     let state = match moment.state {
         State::NoImage => crate::value!({"waiting": {
-            "reason": "ImagePullBackOff", "message": format!("Back-off pulling image {}", go_quoted(image))}}),
+            "reason": "ImagePullBackOff", "message": format!("Back-off pulling image {}: ErrImagePull: {image}: not found", go_quoted(image))}}),
         State::Running(from) => map! {"running": map! {"startedAt": time(from)}},
         State::BackOff { from, to, code, wait } => {
             last = terminated(from, to, code);

@@ -1,0 +1,90 @@
+//! Reads what stands behind objects that are not done. Whatever cannot be read is left out: it never holds anything up.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::pass::State;
+use crate::{
+    api::constants::condition,
+    engine::key::{Place, Resource},
+    io::{
+        api::{Api, Error},
+        watch::{self, Scope},
+    },
+    kubernetes::value::Value,
+    model::health::Standing,
+    sync::{
+        View,
+        detail::{self, Ask, Detail, Found},
+        id::Id,
+        set::Set,
+    },
+};
+
+/// What stands behind the objects of a commit that are not done; what was read lately is not read again.
+pub async fn read(api: &Api, state: &mut State, view: &View, set: &Set) -> BTreeMap<Id, Detail> {
+    let rests = view.status.conditions.iter().any(|told| told.r#type == condition::READY && told.status == "True");
+    let (mut details, mut kept) = (BTreeMap::new(), BTreeMap::new());
+    let Some(revision) = view.status.seen.as_ref().filter(|_| !rests) else {
+        state.details.clear();
+        return details;
+    };
+    let lasts = detail::lasts(detail::age(&view.status, view.now));
+    for pair in view.pairs(set, revision) {
+        let (id, Some(live), Some(doing)) = (&pair.desired.id, pair.live, &pair.doing) else { continue };
+        if details.len() == detail::MOST {
+            break;
+        }
+        if doing.standing == Standing::Current || !detail::is_known(id) || pair.ours.is_none() {
+            continue;
+        }
+        if detail::version(&live.value).is_empty() {
+            continue;
+        }
+        // What a newer version of the object brought is to be seen with it.
+        let is_fresh =
+            |(at, of, _): &&(Timestamp, u64, Detail)| *of == live.version() && view.now.duration_since(*at) < lasts;
+        let fresh = state.details.get(id).filter(is_fresh);
+        let fresh = match fresh {
+            Some(fresh) => fresh.clone(),
+            None => (view.now, live.version(), behind(api, id, &live.value).await.unwrap_or_default()),
+        };
+        details.insert(id.clone(), fresh.2.clone());
+        kept.insert(id.clone(), fresh);
+    }
+    state.details = kept;
+    details
+}
+
+/// What stands behind one object.
+async fn behind(api: &Api, id: &Id, object: &Value) -> Option<Detail> {
+    let ask = Ask::of(object)?;
+    let list = async |group: &str, plural: &str, selector: &str, fields: &str| {
+        let scope = Scope {
+            namespace: Some(id.namespace.to_string()),
+            selector: selector.to_owned(),
+            fields: fields.to_owned(),
+            ..Scope::of(&Resource::new(group, "v1", plural))
+        };
+        let listed = watch::list(api, &scope).await;
+        listed.map(|(objects, _)| objects).unwrap_or_else(|error: Error| {
+            tracing::debug!(%id, plural, %error, "not everything is known about an object that is not done");
+            Vec::new()
+        })
+    };
+    let mut found = Found { pods: list("", "pods", &ask.selector, "").await, ..Found::default() };
+    if ask.sets {
+        found.sets = list("apps", "replicasets", &ask.selector, "").await;
+    }
+    if ask.events && found.pods.is_empty() {
+        let uid = object.str_at(&["metadata", "uid"]).unwrap_or_default();
+        found.events = list("", "events", "", &format!("involvedObject.uid={uid}")).await;
+        found.events.retain(|event| event.str_at(&["involvedObject", "uid"]) == Some(uid));
+    }
+    for name in &ask.runs {
+        let runs = Resource::new("argoproj.io", "v1alpha1", "analysisruns");
+        found.runs.extend(api.object(&runs, &Place::new(&id.namespace, name)).await.ok());
+    }
+    Some(Detail::of(object, &found))
+}

@@ -1,0 +1,127 @@
+//! What is worth an event on the GitSource: what was done that nobody asked for by hand, what was not done, how it ended.
+
+use super::{
+    decide::Verdict,
+    id::cut,
+    reason::{Doubt, Reason, short},
+    view::View,
+};
+use crate::{
+    api::{GitRevision, GitSourceStatus, constants::condition},
+    rollout::Event,
+};
+
+/// How many objects an event names.
+const NAMED: usize = 3;
+/// The longest message that the API server takes.
+const LONGEST: usize = 1024;
+
+/// The events of a verdict, one of each kind.
+pub fn announcements(view: &View, verdict: &Verdict) -> Vec<Event> {
+    let mut events = Vec::new();
+    let seen = verdict.status.seen.as_ref().map(|seen| short(&seen.commit)).unwrap_or_default();
+    let applied: Vec<String> = verdict
+        .reasons
+        .iter()
+        .filter_map(|reason| match reason {
+            Reason::Creates(id) => Some(id.to_string()),
+            Reason::Changes(id, fields) if !fields.is_empty() => Some(id.to_string()),
+            _ => None,
+        })
+        .collect();
+    if !applied.is_empty() {
+        events.push(Event {
+            warning: false,
+            reason: "Applied",
+            message: format!("commit {seen}: {}", named(&applied)),
+        });
+    }
+    for (reason, warning) in KINDS {
+        let of: Vec<String> =
+            verdict.reasons.iter().filter(|told| kind(told) == Some(reason)).map(ToString::to_string).collect();
+        if !of.is_empty() {
+            events.push(Event { warning, reason, message: named(&of) });
+        }
+    }
+    events.extend(ending(&view.status, &verdict.status));
+    for event in &mut events {
+        event.message = cut(&event.message, LONGEST);
+    }
+    events
+}
+
+/// What is told of reasons, and whether it warns.
+const KINDS: [(&str, bool); 9] = [
+    ("TakenOver", false),
+    ("DriftHealed", false),
+    ("DriftLeft", true),
+    ("Pruned", false),
+    ("PruneDeferred", false),
+    ("PruneRefused", true),
+    ("Kept", false),
+    ("Held", true),
+    ("MovedBack", true),
+];
+
+fn kind(reason: &Reason) -> Option<&'static str> {
+    match reason {
+        Reason::Adopts(_) => Some("TakenOver"),
+        // Without a field it only gets its marks back.
+        Reason::Heals(_, fields) if !fields.is_empty() => Some("DriftHealed"),
+        Reason::DriftLeft(..) => Some("DriftLeft"),
+        Reason::Prunes(_) | Reason::PrunesFirst(..) => Some("Pruned"),
+        Reason::PrunesLater { .. } => Some("PruneDeferred"),
+        Reason::NoPruning(Doubt::TooMany { .. } | Doubt::Empty) => Some("PruneRefused"),
+        Reason::StillReferenced(..) | Reason::KeptByPolicy(_) | Reason::NotOurs(_) | Reason::NoPruning(Doubt::Off) => {
+            Some("Kept")
+        }
+        Reason::Held { .. } => Some("Held"),
+        Reason::MovedBack { .. } => Some("MovedBack"),
+        _ => None,
+    }
+}
+
+/// How a commit ended, if that is new.
+fn ending(before: &GitSourceStatus, now: &GitSourceStatus) -> Option<Event> {
+    let commit = |revision: &Option<GitRevision>| revision.as_ref().map(|revision| revision.commit.clone());
+    let ready = |status: &GitSourceStatus| {
+        let told = status.conditions.iter().find(|told| told.r#type == condition::READY);
+        told.map(|told| (told.status.clone(), told.reason.clone(), told.message.clone()))
+    };
+    let (status, reason, message) = ready(now)?;
+    if status == "True" {
+        let is_new = commit(&before.rolled_out) != commit(&now.rolled_out);
+        let name = now.rolled_out.as_ref().map(|done| short(&done.commit)).unwrap_or_default();
+        return is_new.then(|| Event {
+            warning: false,
+            reason: "RolledOut",
+            message: format!("commit {name}: {message}"),
+        });
+    }
+    let reason = ENDINGS.into_iter().find(|ending| *ending == reason)?;
+    let is_new = ready(before).is_none_or(|before| (before.1.as_str(), before.2) != (reason, message.clone()));
+    let name = now.seen.as_ref().map(|seen| format!("commit {}: ", short(&seen.commit))).unwrap_or_default();
+    is_new.then(|| Event { warning: true, reason, message: format!("{name}{message}") })
+}
+
+/// The reasons of the condition Ready that somebody has to do something about.
+const ENDINGS: [&str; 9] = [
+    "Invalid",
+    "FetchFailed",
+    "Unreadable",
+    "ApplyFailed",
+    "RolloutFailed",
+    "PruneRefused",
+    "Restored",
+    "Lost",
+    "DeletionRefused",
+];
+
+/// The first few, and how many more.
+fn named(words: &[String]) -> String {
+    let shown = words.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match words.len().checked_sub(NAMED) {
+        Some(more @ 1..) => format!("{shown} (and {more} more)"),
+        Some(0) | None => shown,
+    }
+}
