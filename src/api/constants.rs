@@ -120,6 +120,8 @@ pub mod annotation {
     pub const DIGEST: &str = "tidegate.dev/digest";
     /// The hash of a Rollout's pod template, and the commit that brought this template.
     pub const TEMPLATE: &str = "tidegate.dev/template";
+    /// `true`: the object is deleted and made anew where a field of it cannot change.
+    pub const REPLACE: &str = "tidegate.dev/replace";
     /// `disabled`: the object is never pruned.
     pub const PRUNE: &str = "tidegate.dev/prune";
     /// `once`: the object is created and then left alone; `ignore`: it is not even that.

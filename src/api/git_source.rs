@@ -107,6 +107,11 @@ pub struct GitSourceSpec {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-default" = "Hold", "enum" = ["Hold", "Restore", "Revert"]))]
     pub on_abort: String,
+    /// What to do about an object of which a field would have to change that cannot: `Fail`, or `Replace` it, which deletes it
+    /// and makes it anew. The annotation `tidegate.dev/replace` of an object comes first. What holds data is never replaced.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("x-default" = "Fail", "enum" = ["Fail", "Replace"]))]
+    pub on_immutable: String,
     /// What a new commit does while an earlier one is rolled out. `Supersede`: it takes its place. `Wait`: it waits
     /// for its end.
     #[serde(skip_serializing_if = "String::is_empty")]

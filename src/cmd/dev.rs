@@ -1,7 +1,7 @@
 //! `tidegate dev`: an embedded cluster and the daemon on a repository of yours. Commits made in another terminal roll out
 //! at once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use jiff::SignedDuration;
@@ -48,17 +48,47 @@ const LOOK: SignedDuration = SignedDuration::from_secs(5);
 
 /// Works until it is told to stop.
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let folder = git2::Repository::discover(&arguments.repo).map(|repository| repository.path().to_owned());
-    let folder = folder.map_err(|error| {
-        let error = anyhow!("{} is in no git repository: {}", arguments.repo.display(), error.message());
-        remedied(error, "name the folder of one, or run `git init` there")
-    })?;
+    let repository =
+        git2::Repository::discover(&arguments.repo).map_err(|error| undiscovered(&arguments.repo, &error))?;
+    check_branch(&repository, arguments.branch.as_deref())?;
+    let folder = repository.path().to_owned();
     let reference = arguments.branch.clone().map_or(Reference::Default, Reference::Branch);
     let repo = std::path::absolute(&arguments.repo).unwrap_or(arguments.repo.clone());
     let name = run::source_name(&repo.to_string_lossy());
     let mut given = Given::new("default", &name, &folder.to_string_lossy(), &arguments.path, reference, LOOK);
     given.folder = Some(folder);
     cluster::run_with(arguments.cluster.with_definitions(), move |cluster| sync(cluster, given))
+}
+
+/// Why no repository was found, and what to do.
+fn undiscovered(repo: &Path, error: &git2::Error) -> anyhow::Error {
+    if error.code() == git2::ErrorCode::Owner {
+        let folder = std::path::absolute(repo).unwrap_or_else(|_| repo.to_owned());
+        let error = anyhow!("the repository in {} belongs to another user", repo.display());
+        let remedy = format!("if you trust it: `git config --global --add safe.directory {}`", folder.display());
+        return remedied(error, remedy);
+    }
+    let error = anyhow!("{} is in no git repository: {}", repo.display(), error.message());
+    remedied(error, "name the folder of one, or run `git init` there")
+}
+
+/// Says that a branch is not there. A repository without a commit may get its first one later.
+fn check_branch(repository: &git2::Repository, branch: Option<&str>) -> anyhow::Result<()> {
+    if repository.is_empty().unwrap_or(false) {
+        anstream::eprintln!(
+            "note: the repository has no commit yet; the first one is rolled out as soon as it is made"
+        );
+        return Ok(());
+    }
+    let Some(branch) = branch else { return Ok(()) };
+    if repository.find_reference(&format!("refs/heads/{branch}")).is_ok() {
+        return Ok(());
+    }
+    let branches = repository.branches(Some(git2::BranchType::Local));
+    let names =
+        branches.into_iter().flatten().flatten().filter_map(|(branch, _)| branch.name().ok()?.map(str::to_owned));
+    let names: Vec<String> = names.take(8).collect();
+    Err(remedied(anyhow!("there is no branch {branch:?}"), format!("there are {}", names.join(", "))))
 }
 
 async fn sync(cluster: Cluster, given: Given) -> anyhow::Result<()> {

@@ -116,6 +116,9 @@ enum Retried {
         #[arg(value_name = "EXPERIMENT", required = true)]
         names: Vec<String>,
     },
+    /// A name without its kind.
+    #[command(external_subcommand)]
+    Unknown(Vec<String>),
 }
 
 /// Tries again.
@@ -123,6 +126,11 @@ pub async fn retry(arguments: Retry) -> anyhow::Result<()> {
     let (resource, names, writes, done) = match &arguments.what {
         Retried::Rollout { names } => (resource::rollouts(), names, intent::retry(), "rollout '{}' retried"),
         Retried::Experiment { names } => (experiments(), names, intent::retry_experiment(), "experiment '{}' retried"),
+        Retried::Unknown(words) => {
+            let name = words.first().map(String::as_str).unwrap_or_default();
+            let error = anyhow!("`retry {name}` does not say of what kind {name} is");
+            return Err(remedied(error, format!("`retry rollout {name}` tries an aborted update again")));
+        }
     };
     each(&arguments.common, &resource, names, &writes, done).await
 }

@@ -31,6 +31,7 @@ pub mod set;
 pub mod simulate;
 pub mod sources;
 pub mod status;
+mod synced;
 pub mod undo;
 
 /// From a git commit to a fully rolled-out, verified version in Kubernetes.

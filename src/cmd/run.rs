@@ -1,6 +1,6 @@
 //! `tidegate run`: the engine on a cluster, in it or beside it.
 
-use std::{future::Future, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{fmt, future::Future, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, anyhow};
 use jiff::SignedDuration;
@@ -127,7 +127,7 @@ pub struct Source {
 }
 
 impl Source {
-    fn given(&self, namespace: Option<&str>) -> anyhow::Result<Option<Given>> {
+    fn given(&self, namespace: &str) -> anyhow::Result<Option<Given>> {
         let Some(repo) = self.repo.as_deref() else { return Ok(None) };
         // The address is not repeated: it may hold a password.
         if !std::path::Path::new(repo).is_dir()
@@ -138,7 +138,6 @@ impl Source {
             return Err(remedied(anyhow!("--repo is neither a folder nor an address: {why}"), remedy));
         }
         let reference = self.branch.clone().map_or(Reference::Default, Reference::Branch);
-        let namespace = namespace.unwrap_or("default");
         Ok(Some(Given::new(namespace, &source_name(repo), repo, &self.path, reference, self.interval)))
     }
 }
@@ -294,10 +293,16 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     let is_inside = arguments.connection.kubeconfig.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let candidate = arguments.election.candidate(is_inside)?;
     let own = arguments.election.leader_election_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let context = config.default_namespace.clone();
     let api = Api::new(Client::try_from(config).context("cannot talk to the cluster")?);
     let version = api.get("/version").await.map_err(unanswered)?;
     let version = version.str_at(&["gitVersion"]).unwrap_or_default();
     tracing::info!(server = %address, version, "the engine is at work");
+    if !has_definitions(&api).await? {
+        anstream::eprintln!(
+            "note: the cluster does not know Rollouts yet; `tidegate crds | kubectl apply -f -` installs the definitions"
+        );
+    }
     let mut measuring = metric::Settings::of(&own, |name| std::env::var(name).ok());
     measuring.aws.hosts = arguments.aws_host;
     let settings = Settings {
@@ -315,9 +320,16 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     };
     let sources = source::Settings {
         namespace: settings.namespace.clone(),
-        given: arguments.source.given(settings.namespace.as_deref())?.into_iter().collect(),
+        given: arguments.source.given(settings.namespace.as_deref().unwrap_or(&context))?.into_iter().collect(),
         ..source::Settings::default()
     };
+    let begins = Begins {
+        cluster: format!("{address} ({version})"),
+        namespace: settings.namespace.as_deref(),
+        is_candidate: candidate.is_some(),
+        given: sources.given.first(),
+    };
+    anstream::eprintln!("{begins}");
     let (hints, hinted) = tokio::sync::mpsc::channel(256);
     let planner = Planner::new(
         api.clone(),
@@ -357,6 +369,42 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What a daemon says when it begins.
+struct Begins<'b> {
+    cluster: String,
+    namespace: Option<&'b str>,
+    is_candidate: bool,
+    given: Option<&'b Given>,
+}
+
+impl fmt::Display for Begins<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tidegate {} on {}: Rollouts and GitSources of ", env!("CARGO_PKG_VERSION"), self.cluster)?;
+        match self.namespace {
+            Some(namespace) => write!(f, "the namespace {namespace}")?,
+            None => f.write_str("all namespaces")?,
+        }
+        if let Some(given) = self.given {
+            write!(f, ", and a repository into the namespace {}", given.namespace)?;
+        }
+        f.write_str(if self.is_candidate { "; works when it holds the Lease" } else { "" })
+    }
+}
+
+/// Whether the cluster knows the kinds of Argo Rollouts.
+async fn has_definitions(api: &Api) -> anyhow::Result<bool> {
+    match api.get("/apis/argoproj.io/v1alpha1").await {
+        Ok(group) => {
+            let mut resources = group.list_at(&["resources"]).iter();
+            Ok(resources.any(|resource| resource.str_at(&["name"]) == Some("rollouts")))
+        }
+        Err(error) if error.code() == Some(404) => Ok(false),
+        // Whoever may not ask finds out by itself.
+        Err(error) if error.code() == Some(403) => Ok(true),
+        Err(error) => Err(unanswered(error)),
+    }
 }
 
 /// How hosts of repositories are reached: through the proxy that the environment names, if it does.

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
-use super::{intent::Common, print::show, refused, remedied, undo::holder};
+use super::{intent::Common, print::show, refused, remedied, synced, undo::holder};
 use crate::{
     io::pass::resource,
     rollout::intent::{self, Source},
@@ -17,6 +17,9 @@ const ATTEMPTS: usize = 5;
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
+    /// Have the GitSource that syncs it leave it as it is from now on.
+    #[arg(long, global = true)]
+    hold: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -54,6 +57,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         let (resource, holder) = holder(&source, name);
         let object = if source == Source::Own { rollout } else { cluster.object(&resource, holder).await? };
         let patch = intent::set_image(&object, &source, container, image).map_err(refused)?;
+        if attempt == 1 {
+            synced::tell(&cluster, &resource, &object, arguments.hold).await?;
+        }
         match cluster.api.patch_json(&resource, &cluster.place(holder), &patch).await {
             Ok(object) => {
                 let kind = object.str_at(&["kind"]).unwrap_or_default().to_lowercase();

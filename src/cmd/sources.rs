@@ -12,7 +12,7 @@ use crate::{
         self, GitRevision, GitSource,
         constants::{annotation, condition},
     },
-    io::source::git_sources,
+    io::{source::git_sources, watch},
     kubernetes::{clock::rfc3339, value::Value},
     sync::{id::cut, reason::short},
     value,
@@ -21,6 +21,9 @@ use crate::{
 /// The arguments of `tidegate sources`.
 #[derive(Debug, Args)]
 pub struct Sources {
+    /// Of all namespaces.
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
     /// Print the objects instead.
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     output: Option<Format>,
@@ -41,10 +44,18 @@ pub struct One {
 /// Lists them.
 pub async fn list(arguments: Sources) -> anyhow::Result<()> {
     let cluster = arguments.access.connect().await?;
-    let sources = cluster.objects(&git_sources(), "").await?;
+    let mut scope = cluster.scope(&git_sources(), "");
+    if arguments.all_namespaces {
+        scope.namespace = None;
+    }
+    let (sources, _) = match watch::list(&cluster.api, &scope).await {
+        Ok(listed) => listed,
+        Err(error) if error.code() == Some(404) => return Err(cluster.explain(error, &git_sources(), "").await),
+        Err(error) => return Err(unanswered(error)),
+    };
     match arguments.output {
         Some(format) => show_all(&sources, format),
-        None => say(&table(&sources)),
+        None => say(&table(&sources, arguments.all_namespaces)),
     }
 }
 
@@ -75,10 +86,11 @@ async fn ask(arguments: &One, patch: &Value, done: &str) -> anyhow::Result<()> {
     say(&format!("source {} {done}\n", arguments.name))
 }
 
-/// One line for each source.
-fn table(sources: &[Value]) -> String {
+/// One line for each source, with its namespace if those of all are shown.
+fn table(sources: &[Value], all: bool) -> String {
     if sources.is_empty() {
-        return "there is no GitSource in this namespace\n".to_owned();
+        let place = if all { "the cluster" } else { "this namespace" };
+        return format!("there is no GitSource in {place}\n");
     }
     let mut rows = vec![["NAME", "READY", "SEEN", "ROLLED OUT", "HELD", "MESSAGE"].map(str::to_owned)];
     for object in sources {
@@ -89,7 +101,10 @@ fn table(sources: &[Value]) -> String {
             revision.as_ref().map_or_else(|| "-".to_owned(), |revision| short(&revision.commit).to_owned())
         };
         rows.push([
-            source.metadata.name.clone(),
+            match all {
+                true => format!("{}/{}", source.metadata.namespace, source.metadata.name),
+                false => source.metadata.name.clone(),
+            },
             ready.map_or("Unknown", |told| told.status.as_str()).to_owned(),
             commit(&status.seen),
             commit(&status.rolled_out),
@@ -117,6 +132,6 @@ mod tests {
             "conditions": [{"type": "Ready", "status": "Unknown", "message": "web: step 1/4, 20 %, 1 of 5 pods"}]}});
         let expected = "NAME  READY    SEEN      ROLLED OUT  HELD  MESSAGE\n\
                         shop  Unknown  aaaaaaaa  bbbbbbbb    0     web: step 1/4, 20 %, 1 of 5 pods\n";
-        assert_eq!(table(&[source]), expected);
+        assert_eq!(table(&[source], false), expected);
     }
 }

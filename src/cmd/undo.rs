@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{access::unanswered, intent::Common, print::show, refused};
+use super::{access::unanswered, intent::Common, print::show, refused, synced};
 use crate::{
     engine::key::Resource,
     io::pass::resource,
@@ -19,6 +19,9 @@ pub struct Arguments {
     /// The revision to go back to; 0 is the one before the newest. `history` lists them.
     #[arg(long, value_name = "REVISION", default_value_t = 0)]
     to_revision: i64,
+    /// Have the GitSource that syncs it leave it as it is from now on.
+    #[arg(long)]
+    hold: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -39,6 +42,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         }
         Undo::Patch(patch) => {
             let (resource, name) = holder(&source, &arguments.name);
+            let held = if source == Source::Own { rollout } else { cluster.object(&resource, name).await? };
+            synced::tell(&cluster, &resource, &held, arguments.hold).await?;
             let patched = cluster.api.patch_json(&resource, &cluster.place(name), &patch).await;
             let object = patched.map_err(unanswered)?;
             show(&object, arguments.common.output, &format!("rollout '{}' undo\n", arguments.name))

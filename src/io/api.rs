@@ -173,6 +173,15 @@ pub struct Api {
     events: Arc<AtomicU64>,
 }
 
+/// The path of a request that says whose write it is: `managedFields` would otherwise name nobody.
+fn signed(method: &Method, path: &str) -> String {
+    if ![Method::POST, Method::PUT, Method::PATCH].contains(method) {
+        return path.to_owned();
+    }
+    let and = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{and}fieldManager={FIELD_MANAGER}")
+}
+
 impl Api {
     /// Asks through this client.
     pub fn new(client: Client) -> Api {
@@ -256,12 +265,12 @@ impl Api {
         force: Force,
         run: Run,
     ) -> Result<Value, Error> {
-        let mut path = format!("{}?fieldManager={FIELD_MANAGER}", resource.object_path(place)?);
+        let mut path = resource.object_path(place)?;
         if force == Force::Taken {
-            path += "&force=true";
+            path += "?force=true";
         }
         if run == Run::Dry {
-            path += "&dryRun=All";
+            path += if force == Force::Taken { "&dryRun=All" } else { "?dryRun=All" };
         }
         self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", body))).await
     }
@@ -324,7 +333,7 @@ impl Api {
         part: Part,
     ) -> Result<Value, Error> {
         let unreachable = |cause: String| Error::Unreachable { method: method.clone(), path: path.to_owned(), cause };
-        let mut request = Request::builder().method(method.clone()).uri(path);
+        let mut request = Request::builder().method(method.clone()).uri(signed(&method, path));
         if let Some((kind, _)) = body {
             request = request.header(header::CONTENT_TYPE, kind);
         }

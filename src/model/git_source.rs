@@ -47,6 +47,8 @@ pub struct GitSource {
     pub plan: Option<PlanAccess>,
     /// What to do when a commit's rollout is aborted.
     pub on_abort: OnAbort,
+    /// What to do about an object of which a field cannot change.
+    pub on_immutable: OnImmutable,
     /// What a new commit does while an earlier one is rolled out.
     pub on_new_commit: OnNewCommit,
 }
@@ -183,6 +185,15 @@ pub enum OnAbort {
     Restore,
     /// The same, and a revert is offered on a branch of its own.
     Revert,
+}
+
+/// What to do about an object of which a field would have to change that cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnImmutable {
+    /// Say so.
+    Fail,
+    /// Delete it and make it anew.
+    Replace,
 }
 
 /// What a new commit does while an earlier one is rolled out.

@@ -51,10 +51,11 @@ pub fn announcements(view: &View, verdict: &Verdict) -> Vec<Event> {
 }
 
 /// What is told of reasons, and whether it warns.
-const KINDS: [(&str, bool); 9] = [
+const KINDS: [(&str, bool); 10] = [
     ("TakenOver", false),
     ("DriftHealed", false),
     ("DriftLeft", true),
+    ("Replaced", true),
     ("Pruned", false),
     ("PruneDeferred", false),
     ("PruneRefused", true),
@@ -70,11 +71,14 @@ fn kind(reason: &Reason) -> Option<&'static str> {
         Reason::Heals(_, fields) if !fields.is_empty() => Some("DriftHealed"),
         Reason::DriftLeft(..) => Some("DriftLeft"),
         Reason::Prunes(_) | Reason::PrunesFirst(..) => Some("Pruned"),
+        Reason::Replaces(_) => Some("Replaced"),
         Reason::PrunesLater { .. } => Some("PruneDeferred"),
         Reason::NoPruning(Doubt::TooMany { .. } | Doubt::Empty) => Some("PruneRefused"),
-        Reason::StillReferenced(..) | Reason::KeptByPolicy(_) | Reason::NotOurs(_) | Reason::NoPruning(Doubt::Off) => {
-            Some("Kept")
-        }
+        Reason::ObjectSuspended(_)
+        | Reason::StillReferenced(..)
+        | Reason::KeptByPolicy(_)
+        | Reason::NotOurs(_)
+        | Reason::NoPruning(Doubt::Off) => Some("Kept"),
         Reason::Held { .. } => Some("Held"),
         Reason::MovedBack { .. } => Some("MovedBack"),
         _ => None,

@@ -78,8 +78,10 @@ pub enum Guard {
 pub enum Action {
     /// Applies an object.
     Apply(Box<Write>),
-    /// Deletes an object.
+    /// Deletes an object that git no longer has.
     Prune(Stale),
+    /// Deletes an object that is made anew.
+    Replace(Stale),
 }
 
 /// An object to apply.

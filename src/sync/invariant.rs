@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     kubernetes::{object::Object, value::Value},
-    model::git_source::Prune,
+    model::git_source::{OnImmutable, Prune},
 };
 
 /// A rule that a verdict would break.
@@ -38,11 +38,12 @@ pub fn check(view: &View, verdict: &Verdict) -> Vec<Broken> {
         .iter()
         .filter_map(|action| match action {
             Action::Apply(write) => Some(write.as_ref()),
-            Action::Prune(_) => None,
+            Action::Prune(_) | Action::Replace(_) => None,
         })
         .collect();
     provenance(&writes, &mut no);
     pruning(view, verdict, &mut no);
+    replacing(view, verdict, &mut no);
     order(view, verdict, &mut no);
     honesty(view, verdict, &mut no);
     peace(view, &writes, &mut no);
@@ -69,7 +70,7 @@ fn provenance(writes: &[&Write], no: &mut dyn FnMut(&'static str, String)) {
 fn pruning(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, String)) {
     let prunes = verdict.actions.iter().filter_map(|action| match action {
         Action::Prune(stale) => Some(stale),
-        Action::Apply(_) => None,
+        Action::Apply(_) | Action::Replace(_) => None,
     });
     if matches!(view.life, Life::Leaves { .. }) {
         return farewell(view, prunes, no);
@@ -99,6 +100,27 @@ fn pruning(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, Stri
         });
         if let Some(unhealthy) = unhealthy.filter(|_| !makes_way) {
             no("S58", format!("{} would be deleted before {} is healthy", stale.id, unhealthy.id));
+        }
+        identity(view, stale, no);
+    }
+}
+
+/// S58: only what git wants to have anew is deleted for that, and never what holds data.
+fn replacing(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, String)) {
+    for action in &verdict.actions {
+        let Action::Replace(stale) = action else { continue };
+        let wanted = match &view.fetched {
+            Fetched::Commit(commit) => commit.set.objects.iter().find(|desired| desired.id == stale.id),
+            Fetched::Nothing | Fetched::Failed(_) => None,
+        };
+        let asked = wanted.is_some_and(|wanted| {
+            let note = wanted.object.str_at(&["metadata", "annotations", "tidegate.dev/replace"]);
+            let source = view.spec.as_ref().is_ok_and(|spec| spec.on_immutable == OnImmutable::Replace);
+            note.map_or(source, |note| note == "true")
+        });
+        let data = ["PersistentVolumeClaim", "PersistentVolume", "Namespace", "CustomResourceDefinition"];
+        if !asked || data.contains(&stale.id.kind.as_str()) {
+            no("S58", format!("{} would be deleted to be made anew, which nobody asked for", stale.id));
         }
         identity(view, stale, no);
     }
@@ -174,6 +196,7 @@ fn honesty(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, Stri
             Action::Apply(write) => {
                 report.rollout.is_none() || write.id.kind == "Rollout" && about(&write.id.name, &write.id.namespace)
             }
+            Action::Replace(_) => report.rollout.is_none(),
             // What is no longer used only now is no work of a commit that has succeeded before.
             Action::Prune(_) => {
                 let done = view.status.rolled_out.as_ref().is_some_and(|done| done.commit == commit.revision.commit);

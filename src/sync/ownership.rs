@@ -14,7 +14,7 @@ use crate::{
         constants::{self, annotation, label},
     },
     kubernetes::{
-        apply::{Operation, fieldpath::PathElement},
+        apply::{Operation, Owner, fieldpath::PathElement},
         object::Object,
         value::{Map, Text, Value},
     },
@@ -347,6 +347,13 @@ pub fn owns(live: &Object, path: &[&str]) -> bool {
     live.managers.owners().iter().any(|owner| {
         owner.manager == constants::FIELD_MANAGER && owner.operation == Operation::Apply && owner.fields.has(&path)
     })
+}
+
+/// Who changed an object last, as its managedFields say; nothing if that is not known or it was git.
+pub fn last_writer(object: &Object) -> Option<Text> {
+    let is_other = |owner: &&Owner| owner.subresource.is_empty() && owner.manager != constants::FIELD_MANAGER;
+    let others = object.managers.owners().iter().filter(is_other);
+    others.max_by_key(|owner| owner.time).map(|owner| owner.manager.clone())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{
     prune::{self, Stale},
     reason::{self, Doubt, Reason},
     set::{self, Apply, Problem, Set},
-    view::{Commit, Pair, View},
+    view::{Commit, Pair, Refusal, View},
 };
 use crate::{
     api::{HeldObject, InventoryEntry},
@@ -27,6 +27,8 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// What is deleted.
     pub prunes: Vec<Stale>,
+    /// What is deleted to be made anew.
+    pub replaces: Vec<Stale>,
     /// Why.
     pub reasons: Vec<Reason>,
     /// What people must do something about.
@@ -56,6 +58,7 @@ impl Plan {
     /// Adds itself to a verdict.
     pub fn into_verdict(self, mut verdict: Verdict) -> Verdict {
         verdict.actions = self.writes.into_iter().map(|write| Action::Apply(Box::new(write))).collect();
+        verdict.actions.extend(self.replaces.into_iter().map(Action::Replace));
         verdict.actions.extend(self.prunes.into_iter().map(Action::Prune));
         verdict.reasons.extend(self.reasons);
         verdict
@@ -113,8 +116,14 @@ impl Plan {
             return self.reasons.push(Reason::WaitsForDefinition(id.clone()));
         }
         if let Some(refused) = refusal(view, pair) {
-            self.fail(pair, Reason::Refused(id.clone(), refused.to_owned()));
-            return;
+            return match prune::replaces(spec, pair).filter(|_| refused.immutable) {
+                Some(stale) => {
+                    self.replaces.push(stale);
+                    self.later += 1;
+                    self.reasons.push(Reason::Replaces(id.clone()));
+                }
+                None => self.fail(pair, Reason::Refused(id.clone(), refused.message.clone())),
+            };
         }
         let Some(live) = pair.live else {
             self.reasons.push(Reason::Creates(id.clone()));
@@ -225,11 +234,9 @@ impl Plan {
                 Reason::Refused(..) | Reason::NoPruning(Doubt::TooMany { .. } | Doubt::Empty) => {
                     self.unpruned.push(reason.to_string());
                 }
-                Reason::StillReferenced(..)
-                | Reason::KeptByPolicy(_)
-                | Reason::NotOurs(_)
-                | Reason::ObjectSuspended(_)
-                | Reason::NoPruning(_) => self.kept.push(reason.to_string()),
+                Reason::StillReferenced(..) | Reason::KeptByPolicy(_) | Reason::NotOurs(_) | Reason::NoPruning(_) => {
+                    self.kept.push(reason.to_string())
+                }
                 _ => {}
             }
         }
@@ -266,11 +273,11 @@ impl Plan {
 }
 
 /// What the server said about this very content on this very object.
-fn refusal<'v>(view: &'v View, pair: &Pair<'_>) -> Option<&'v str> {
+fn refusal<'v>(view: &'v View, pair: &Pair<'_>) -> Option<&'v Refusal> {
     let version = pair.live.map_or(0, |live| live.version());
     let refused = view.refused.get(&pair.desired.id)?;
     (refused.version.is_none_or(|of| of == version) && refused.digest == super::view::digest_of(&pair.patch))
-        .then_some(&refused.message)
+        .then_some(refused)
 }
 
 /// What the source has written or is about to, and what it has not let go of.
@@ -370,7 +377,11 @@ pub fn outcome(pairs: &[Pair<'_>], plan: &Plan, done: bool) -> Outcome {
         1 => "rolled out: 1 object".to_owned(),
         count => format!("rolled out: {count} objects"),
     };
-    let left = plan.reasons.iter().filter(|reason| matches!(reason, Reason::DriftLeft(..))).map(ToString::to_string);
+    let left = plan
+        .reasons
+        .iter()
+        .filter(|reason| matches!(reason, Reason::DriftLeft(..) | Reason::ObjectSuspended(_)))
+        .map(ToString::to_string);
     let left: Vec<String> = left.chain(plan.kept.iter().cloned()).collect();
     if let Some(kept) = first_of(&left) {
         words += &format!("; {kept}");

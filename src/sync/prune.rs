@@ -6,13 +6,14 @@ use super::{
     id::Id,
     reason::{Doubt, Reason},
     set::{self, Set},
-    view::{Fetched, View},
+    stage::Stage,
+    view::{Fetched, Pair, View},
 };
 use crate::{
     api::{self, InventoryEntry, Rollout, constants},
     kubernetes::value::{Text, Value},
     model::{
-        git_source::{GitSource, Prune},
+        git_source::{GitSource, OnImmutable, Prune},
         weight::Limit,
     },
 };
@@ -121,6 +122,27 @@ pub fn blocks(view: &View, stale: &Stale, refused: &Id, message: &str) -> bool {
     };
     let shares_port = wanted.is_some_and(|wanted| !ports(&wanted.object).is_disjoint(&ports(&live.value)));
     (stale.id.name != refused.name && names(&stale.id.name)) || shares_port
+}
+
+/// What is deleted so that it can be made anew, if the object or its source wants that. Never what holds data or others'
+/// objects: those would go with it.
+pub fn replaces(spec: &GitSource, pair: &Pair<'_>) -> Option<Stale> {
+    let id = &pair.desired.id;
+    let holds = Stage::of(&id.group, &id.kind) == Stage::Foundation
+        || id.is("", "PersistentVolumeClaim")
+        || id.is("", "PersistentVolume");
+    let wanted = pair.desired.policy.replace.unwrap_or(spec.on_immutable == OnImmutable::Replace);
+    let uid = pair.ours.clone().filter(|_| wanted && !holds)?;
+    Some(Stale { id: id.clone(), version: pair.desired.sort.version.clone(), uid })
+}
+
+/// What becomes of what an object owns: the pods of a StatefulSet that git has are adopted by the next one.
+pub fn propagation(id: &Id, view: &View) -> &'static str {
+    let stays = match &view.fetched {
+        Fetched::Commit(commit) => commit.set.objects.iter().any(|desired| desired.id == *id),
+        Fetched::Nothing | Fetched::Failed(_) => false,
+    };
+    if stays && id.is("apps", "StatefulSet") { "Orphan" } else { "Background" }
 }
 
 /// How many of so many one commit may delete.

@@ -20,6 +20,8 @@ pub enum Reason {
     Prunes(Id),
     /// Git no longer has it, and it stands in the way of what git has.
     PrunesFirst(Id, Id),
+    /// A field of it cannot change: it is deleted and made anew.
+    Replaces(Id),
     /// Git no longer has them; they go when everything that git has is healthy.
     PrunesLater {
         /// How many.
@@ -170,6 +172,7 @@ impl fmt::Display for Reason {
             Reason::PrunesFirst(id, of) => {
                 write!(f, "{id} is no longer in git and stands in the way of {of}: it is deleted before {of} is there")
             }
+            Reason::Replaces(id) => write!(f, "{id} is deleted and made anew: a field of it cannot change"),
             Reason::PrunesLater { count: 1, of } => {
                 write!(f, "1 object that is no longer in git stays until {of} is healthy")
             }

@@ -89,6 +89,8 @@ pub struct Policy {
     pub keep: bool,
     /// Whether nothing is done to it for now.
     pub suspended: bool,
+    /// Whether it is made anew where a field of it cannot change, if it says so.
+    pub replace: Option<bool>,
 }
 
 /// What is done to an object.
@@ -368,7 +370,13 @@ fn policy(object: &Value) -> Result<Policy, (&'static str, String)> {
         Some("disabled") => true,
         Some(text) => return wrong(annotation::PRUNE, text, "enabled or disabled"),
     };
-    Ok(Policy { wave, apply, keep, suspended: is_suspended(object) })
+    let replace = match note(annotation::REPLACE) {
+        None => None,
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        Some(text) => return wrong(annotation::REPLACE, text, "\"true\" or \"false\""),
+    };
+    Ok(Policy { wave, apply, keep, suspended: is_suspended(object), replace })
 }
 
 /// Whether an object asks to be left as it is for now.

@@ -22,7 +22,7 @@ use crate::{
     kubernetes::{kind::Kind, object::Object, schema::crd, value::Value},
     manifest,
     model::{
-        git_source::{Drift, GitSource, OnAbort, OnNewCommit, Prune},
+        git_source::{Drift, GitSource, OnAbort, OnImmutable, OnNewCommit, Prune},
         parse,
         weight::Limit,
     },
@@ -154,7 +154,7 @@ impl Scene {
         for action in &verdict.actions {
             match action {
                 Action::Apply(write) => self.apply(&write.id, &write.patch, write.force),
-                Action::Prune(stale) => {
+                Action::Prune(stale) | Action::Replace(stale) => {
                     assert_eq!(self.live.remove(&stale.id).unwrap().uid(), stale.uid);
                 }
             }
@@ -261,6 +261,7 @@ fn actions(verdict: &Verdict) -> Vec<String> {
     let name = |action: &Action| match action {
         Action::Apply(write) => format!("apply {}", write.id),
         Action::Prune(stale) => format!("prune {}", stale.id),
+        Action::Replace(stale) => format!("replace {}", stale.id),
     };
     verdict.actions.iter().map(name).collect()
 }
@@ -401,7 +402,8 @@ fn what_stands_in_the_way_of_something_new_goes_first_and_that_is_said() {
     let refuse = |scene: &mut Scene, message: &str| {
         let verdict = decide(&scene.view());
         let Action::Apply(write) = &verdict.actions[0] else { panic!("{verdict:?}") };
-        let refusal = Refusal { digest: digest_of(&write.patch), version: Some(0), message: message.into() };
+        let refusal =
+            Refusal { digest: digest_of(&write.patch), version: Some(0), message: message.into(), immutable: false };
         scene.refused.insert(write.id.clone(), refusal);
     };
     let mut scene = Scene::new();
@@ -810,12 +812,47 @@ fn what_the_server_refused_is_not_tried_again_until_something_changes() {
     scene.push(1, &map("a", "x"));
     let verdict = decide(&scene.view());
     let Action::Apply(write) = &verdict.actions[0] else { panic!() };
-    let refusal = Refusal { digest: digest_of(&write.patch), version: Some(0), message: "field is immutable".into() };
+    let refusal = Refusal {
+        digest: digest_of(&write.patch),
+        version: Some(0),
+        message: "field is immutable".into(),
+        immutable: false,
+    };
     scene.refused.insert(write.id.clone(), refusal);
     assert_eq!(actions(&scene.pass()), Vec::<String>::new());
     scene.last(1, State::Failure, "deploy/all.yaml:2: ConfigMap shop/a: field is immutable");
     scene.push(2, &map("a", "z"));
     assert_eq!(actions(&scene.pass()), ["apply ConfigMap shop/a"]);
+}
+
+#[test]
+fn what_cannot_change_is_made_anew_only_if_it_or_its_source_says_so() {
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: SIZE}}}\n---\n";
+    let noted = map("a", "x").replace("{name: a}", "{name: a, annotations: {tidegate.dev/replace: 'true'}}");
+    let refused = |scene: &mut Scene| {
+        for action in decide(&scene.view()).actions {
+            let Action::Apply(write) = action else { continue };
+            let (digest, version) = (digest_of(&write.patch), write.version);
+            let message = "data cannot change once the object is there".to_owned();
+            scene.refused.insert(write.id.clone(), Refusal { digest, version, message, immutable: true });
+        }
+    };
+    let mut scene = Scene::new();
+    let all = |text: &str, size: &str| noted.replace('x', text) + &map("b", text) + &claim.replace("SIZE", size);
+    scene.push(1, &all("x", "1Gi"));
+    scene.settle();
+    scene.push(2, &all("z", "2Gi"));
+    refused(&mut scene);
+    let verdict = scene.pass();
+    assert_eq!(actions(&verdict), ["replace ConfigMap shop/a"], "neither what does not ask for it nor what holds data");
+    assert!(verdict.reports[0].words.contains("ConfigMap shop/b: data cannot change"), "{:?}", verdict.reports);
+    scene.spec.on_immutable = OnImmutable::Replace;
+    scene.refused.retain(|id, _| id.name != "a");
+    assert_eq!(actions(&scene.pass()), ["apply ConfigMap shop/a", "replace ConfigMap shop/b"]);
+    scene.refused.retain(|id, _| id.name != "b");
+    scene.settle();
+    let words = "deploy/all.yaml:12: PersistentVolumeClaim shop/data: data cannot change once the object is there";
+    scene.last(2, State::Failure, words);
 }
 
 #[test]

@@ -127,12 +127,14 @@ pub struct Refusal {
     pub version: Option<u64>,
     /// What the server said, with what to do.
     pub message: String,
+    /// Whether it refused because a field cannot change.
+    pub immutable: bool,
 }
 
 impl Refusal {
     /// The server refused to delete an object, whatever it says.
     pub fn deletion(message: String) -> Refusal {
-        Refusal { digest: DELETION.into(), version: None, message }
+        Refusal { digest: DELETION.into(), version: None, message, immutable: false }
     }
 }
 

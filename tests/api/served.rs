@@ -50,7 +50,7 @@ fn a_git_source_says_little_and_gets_the_rest() {
         stored.get("spec").unwrap(),
         &value!({
             "url": "https://git.example.org/team/web.git", "serviceAccountName": "deployer", "path": "", "interval": "1m",
-            "prune": true, "pruneLimit": "50%", "selfHeal": true, "onAbort": "Hold", "onNewCommit": "Supersede",
+            "prune": true, "pruneLimit": "50%", "selfHeal": true, "onAbort": "Hold", "onImmutable": "Fail", "onNewCommit": "Supersede",
         })
     );
 }

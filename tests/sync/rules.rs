@@ -448,8 +448,25 @@ async fn an_immutable_field_is_explained_and_the_others_are_applied() {
     let second = scene.push(&[("deploy/api.yaml", &deployment("other")), ("deploy/a.yaml", &map("a", "z"))]).await;
     let words = scene.until(&second, State::Failure).await;
     assert!(words.starts_with("deploy/api.yaml:2: Deployment default/api: "), "{words}");
-    assert!(words.contains("give the object another name"), "{words}");
+    let why = "spec.selector cannot change once the object is there; annotate it with `tidegate.dev/replace: \"true\"`";
+    assert!(words.contains(why), "{words}");
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("z"));
+    let noted = deployment("other").replace("{name: api}", "{name: api, annotations: {tidegate.dev/replace: 'true'}}");
+    let third = scene.push(&[("deploy/api.yaml", &noted)]).await;
+    scene.until(&third, State::Success).await;
+    let labels = scene.get("apps", "deployments", "api").unwrap();
+    assert_eq!(labels.value.str_at(&["spec", "selector", "matchLabels", "app"]), Some("other"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_engines_writes_carry_its_name() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;
+    scene.until(&first, State::Success).await;
+    let set = scene.cluster.with(|store| store.list("apps", "replicasets", "default").next().cloned()).unwrap();
+    let names: Vec<&str> = set.managers.owners().iter().map(|owner| owner.manager.as_str()).collect();
+    assert!(names.contains(&"tidegate") && !names.contains(&"unknown"), "{names:?}");
     scene.end().await;
 }
 
@@ -493,7 +510,7 @@ async fn s7_whoever_changes_it_back_each_time_is_named_and_not_fought() {
         scene.pass(1).await;
     }
     let words = scene.last(&first).unwrap().words;
-    assert!(words.contains("somebody changes it back each time"), "{words}");
+    assert!(words.contains("\"kubectl-edit\" changes it back each time"), "{words}");
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("mine 39"));
     scene.pass(180).await;
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("x"), "once they stop");

@@ -56,7 +56,7 @@ use crate::{
     },
     kubernetes::value::Value,
     model::{
-        git_source::{Drift, GitSource, OnAbort, OnNewCommit, Prune, Reference},
+        git_source::{Drift, GitSource, OnAbort, OnImmutable, OnNewCommit, Prune, Reference},
         weight::Limit,
     },
     sync::{Report, view::mark},
@@ -162,6 +162,7 @@ impl Given {
             report: None,
             plan: None,
             on_abort: OnAbort::Hold,
+            on_immutable: OnImmutable::Fail,
             on_new_commit: OnNewCommit::Supersede,
         };
         let folder = folder.is_dir().then_some(folder);

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     api::{
         GitRevision, GitSourceStatus,
-        constants::{condition, reason},
+        constants::{annotation::REPLACE, condition, reason},
     },
     engine::{
         cache::version_of,
@@ -553,7 +553,7 @@ impl Pass<'_> {
         for action in &verdict.actions {
             match action {
                 Action::Apply(write) => self.apply(&api, state, view, write, written).await?,
-                Action::Prune(stale) => self.prune(&api, state, view, stale, written).await?,
+                Action::Prune(stale) | Action::Replace(stale) => self.prune(&api, state, view, stale, written).await?,
             }
         }
         Ok(())
@@ -583,7 +583,7 @@ impl Pass<'_> {
                     let answer = Answer { digest, version, difference: Difference::Same };
                     state.answers.insert(write.id.clone(), answer);
                 } else {
-                    self.count(state, &write.id, digest);
+                    self.count(state, &write.id, digest, view.live.get(&write.id));
                 }
                 written.push(Written::Version(key, version));
                 if write.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
@@ -597,7 +597,8 @@ impl Pass<'_> {
             Err(error) if error.is_refusal() => {
                 let message = explained(&write.id, &error);
                 let version = Some(write.version.unwrap_or_default());
-                let refusal = Refusal { digest: digest_of(&write.patch), version, message };
+                let digest = digest_of(&write.patch);
+                let refusal = Refusal { digest, version, message, immutable: immutable(&error).is_some() };
                 state.refused.insert(write.id.clone(), (self.settings.clock.now(), refusal));
                 // The others are not to suffer; the next look tells.
                 written.push(Written::Version(key, 0));
@@ -608,7 +609,7 @@ impl Pass<'_> {
     }
 
     /// Counts how often the same was written: whoever takes it back each time is named instead of fought.
-    fn count(&self, state: &mut State, id: &Id, digest: Text) {
+    fn count(&self, state: &mut State, id: &Id, digest: Text, live: Option<&Arc<Object>>) {
         let now = self.settings.clock.now();
         let entry = state.writes.entry(id.clone()).or_insert_with(|| (digest.clone(), 0, now));
         if entry.0 != digest || now.duration_since(entry.2) > RIVALRY {
@@ -616,11 +617,13 @@ impl Pass<'_> {
         }
         entry.1 += 1;
         if entry.1 >= MOST_WRITES {
+            let who = live.and_then(|live| sync::ownership::last_writer(live));
+            let who = who.map_or_else(|| "somebody".to_owned(), |who| format!("{who:?}"));
             let message = format!(
-                "somebody changes it back each time: it was written {MOST_WRITES} times within {RIVALRY:#}; \
-                 see its managedFields for who that is"
+                "{who} changes it back each time: it was written {MOST_WRITES} times within {RIVALRY:#}; \
+                 stop that, or leave the field out of git"
             );
-            state.refused.insert(id.clone(), (now, Refusal { digest, version: None, message }));
+            state.refused.insert(id.clone(), (now, Refusal { digest, version: None, message, immutable: false }));
         }
     }
 
@@ -634,7 +637,8 @@ impl Pass<'_> {
     ) -> Result<(), Error> {
         let Some(key) = self.key(state, view, &stale.id, stale.version.clone()) else { return Ok(()) };
         let version = view.live.get(&stale.id).map_or(0, |live| live.version());
-        let options = value!({"preconditions": {"uid": stale.uid.as_str()}, "propagationPolicy": "Background"});
+        let policy = prune::propagation(&stale.id, view);
+        let options = value!({"preconditions": {"uid": stale.uid.as_str()}, "propagationPolicy": policy});
         match api.delete(&key.resource, &key.place, &options).await {
             Ok(_) => {
                 written.push(Written::Deleted(key, stale.uid.clone(), version));
@@ -669,14 +673,37 @@ fn version_in(write: &Write) -> Text {
     api_version.rsplit('/').next().unwrap_or_default().into()
 }
 
+/// The field that cannot change, if that is why the server refused an object.
+fn immutable(error: &Error) -> Option<String> {
+    let Error::Refused { code: 422, message, causes, .. } = error else { return None };
+    let is_it = |words: &str| {
+        ["field is immutable", "may not change once set", "updates to statefulset spec"]
+            .iter()
+            .any(|it| words.contains(it))
+    };
+    if !is_it(message) {
+        return None;
+    }
+    let cause = causes.iter().find(|(words, _)| is_it(words)).map(|(_, field)| field.clone());
+    let named = || {
+        let (_, rest) = message.split_once(" is invalid: ")?;
+        Some(rest.split(": ").next()?.trim_start_matches('[').to_owned())
+    };
+    cause.filter(|field| !field.is_empty()).or_else(named).or_else(|| Some("a field".to_owned()))
+}
+
 /// What the server said, with what to do about it. Of a Secret only that it did: its words may hold values.
 fn explained(id: &Id, error: &Error) -> String {
     let code = error.code().unwrap_or_default();
     let message = error.words();
     let told = if id.is("", "Secret") { "the server refused it".to_owned() } else { sync::id::cut(message, 400) };
-    let advice = if message.contains("immutable") {
-        "; this field cannot change: give the object another name, or delete it so that it is made anew"
-    } else if code == 403 {
+    if let Some(field) = immutable(error) {
+        return format!(
+            "{field} cannot change once the object is there; annotate it with `{REPLACE}: \"true\"` (or set \
+             `onImmutable: Replace` in the source) to have it deleted and made anew, or give it another name"
+        );
+    }
+    let advice = if code == 403 {
         "; give the source's ServiceAccount the right to do that"
     } else if code == 404 && message.contains("namespaces") {
         "; create the namespace, or put it into git"

@@ -8,7 +8,8 @@ use crate::{
     kubernetes::duration,
     model::{
         git_source::{
-            Drift, GitSource, Host, OnAbort, OnNewCommit, PlanAccess, Prune, Reference, Report, Signed, Verification,
+            Drift, GitSource, Host, OnAbort, OnImmutable, OnNewCommit, PlanAccess, Prune, Reference, Report, Signed,
+            Verification,
         },
         path::At,
         problem::{Code, Notes, Parsed},
@@ -51,6 +52,8 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
     let on_new_commit =
         [("", OnNewCommit::Supersede), ("Supersede", OnNewCommit::Supersede), ("Wait", OnNewCommit::Wait)];
     let on_abort = one_of(&wire.on_abort, &on_abort, &at.key("onAbort"), notes);
+    let on_immutable = [("", OnImmutable::Fail), ("Fail", OnImmutable::Fail), ("Replace", OnImmutable::Replace)];
+    let on_immutable = one_of(&wire.on_immutable, &on_immutable, &at.key("onImmutable"), notes);
     let on_new_commit = one_of(&wire.on_new_commit, &on_new_commit, &at.key("onNewCommit"), notes);
     let name = |reference: &api::LocalReference| reference.name.clone();
     Some(GitSource {
@@ -73,6 +76,7 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
         report: report?,
         plan: plan?,
         on_abort: on_abort?,
+        on_immutable: on_immutable?,
         on_new_commit: on_new_commit?,
     })
 }
