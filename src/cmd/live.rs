@@ -1,13 +1,16 @@
 //! What happens, as it happens: a block that redraws itself on a terminal, one line for each event in a pipe.
 
 use std::{
-    io::{IsTerminal, Write},
+    io::Write,
     time::{Duration, Instant},
 };
 
 use anstyle::{AnsiColor, Style};
 
-use super::bold;
+use super::{
+    bold,
+    screen::{self, Screen, Size},
+};
 use crate::{
     api::{self, Rollout, constants::annotation},
     embedded::http::cluster::Cluster,
@@ -27,8 +30,8 @@ pub struct Live {
     cluster: Cluster,
     begun: Instant,
     commits: Vec<Line>,
-    /// How many lines the block has now; `None` where nothing is redrawn.
-    drawn: Option<usize>,
+    /// The block, where there is a terminal to redraw it on.
+    screen: Option<Screen>,
 }
 
 /// A commit and how it goes.
@@ -45,8 +48,7 @@ pub struct Line {
 impl Live {
     /// Shows what happens in this cluster.
     pub fn new(cluster: Cluster) -> Live {
-        let drawn = std::io::stdout().is_terminal().then_some(0);
-        Live { cluster, begun: Instant::now(), commits: Vec::new(), drawn }
+        Live { cluster, begun: Instant::now(), commits: Vec::new(), screen: Screen::new() }
     }
 
     /// The commits so far, oldest first.
@@ -60,7 +62,7 @@ impl Live {
             return;
         }
         self.commits.push(Line { commit: commit.to_owned(), subject: subject.to_owned(), told: None });
-        if self.drawn.is_none() {
+        if self.screen.is_none() {
             self.log(commit, Style::new(), "commit", subject);
         }
     }
@@ -75,7 +77,7 @@ impl Live {
         if let Some(line) = self.commits.iter_mut().find(|line| line.commit == report.commit.as_str()) {
             line.told = Some((report.state, report.words.clone()));
         }
-        if self.drawn.is_none() {
+        if self.screen.is_none() {
             self.log(&report.commit, style(report.state), report.state.name(), &report.words);
         }
     }
@@ -88,22 +90,16 @@ impl Live {
 
     /// Draws the block anew, where that is wanted.
     pub fn draw(&mut self) {
-        let Some(drawn) = self.drawn else { return };
-        let rows = self.rows();
-        let mut out = String::new();
-        if drawn > 0 {
-            out += &format!("\x1b[{drawn}A\x1b[J");
-        }
-        rows.iter().for_each(|row| out += &format!("{row}\n"));
-        self.drawn = Some(rows.len());
-        anstream::print!("{out}");
-        let _ = std::io::stdout().flush();
+        let Some(mut screen) = self.screen.take() else { return };
+        screen.draw(|room| self.rows(room));
+        self.screen = Some(screen);
     }
 
-    fn rows(&self) -> Vec<String> {
+    /// As much as there is room for: the newest commits, then Rollouts, those that move first, then what was logged.
+    fn rows(&self, room: Size) -> Vec<String> {
         let mut rows = vec![String::new()];
-        let shown = self.commits.len().saturating_sub(8);
-        rows.extend(self.commits.iter().skip(shown).map(row));
+        let most = (room.height / 3).clamp(1, 8);
+        rows.extend(self.commits.iter().skip(self.commits.len().saturating_sub(most)).map(row));
         rows.push(String::new());
         let (rollouts, sets) = self.cluster.with(|store| {
             let all = |group: &str, plural: &str| -> Vec<Value> {
@@ -111,11 +107,30 @@ impl Live {
             };
             (all("argoproj.io", "rollouts"), all("apps", "replicasets"))
         });
-        for rollout in rollouts.iter().take(6) {
-            rows.extend(rollout_rows(rollout, &sets));
-        }
+        let logged = screen::logged(2);
+        let left = room.height.saturating_sub(rows.len() + logged.len());
+        rows.extend(fitting(&rollouts, &sets, left));
+        rows.extend(logged.into_iter().map(|line| format!("  {line}")));
         rows
     }
+}
+
+/// As many Rollouts as fit into so many rows, those that move first, and how many more there are.
+fn fitting(rollouts: &[Value], sets: &[Value], most: usize) -> Vec<String> {
+    let mut order: Vec<&Value> = rollouts.iter().collect();
+    order.sort_by_key(|rollout| rollout.str_at(&["status", "phase"]) == Some("Healthy"));
+    let mut rows: Vec<String> = Vec::new();
+    for (shown, rollout) in order.iter().enumerate() {
+        let next = rollout_rows(rollout, sets);
+        let is_last = shown + 1 == order.len();
+        if rows.len() + next.len() + usize::from(!is_last) > most {
+            let more = order.len() - shown;
+            rows.extend((most > rows.len()).then(|| format!("  and {more} more")));
+            return rows;
+        }
+        rows.extend(next);
+    }
+    rows
 }
 
 fn short(commit: &str) -> &str {
@@ -147,13 +162,7 @@ fn row(line: &Line) -> String {
     let state = line.told.as_ref().map(|(state, _)| *state);
     let style = state.map_or(Style::new(), style);
     let words = line.told.as_ref().map_or("", |(_, words)| words);
-    format!(
-        "  {style}{}{style:#} {}  {:<34} {}",
-        mark(state),
-        short(&line.commit),
-        cut(&line.subject, 34),
-        cut(words, 90)
-    )
+    format!("  {style}{}{style:#} {}  {:<34} {}", mark(state), short(&line.commit), cut(&line.subject, 34), words)
 }
 
 /// A Rollout: a bar of its weight, and a line for each version that runs.
@@ -208,6 +217,21 @@ fn revision(set: &Value) -> i64 {
 mod tests {
     use super::*;
     use crate::value;
+
+    #[test]
+    fn rollouts_that_do_not_fit_are_counted_and_those_that_move_come_first() {
+        let rollout = |name: &str, phase: &str| value!({"metadata": {"name": name, "namespace": "shop", "uid": name}, "status": {"phase": phase}});
+        let all: Vec<Value> =
+            ["a", "b", "c", "d"].iter().map(|name| rollout(name, "Healthy")).chain([rollout("z", "Paused")]).collect();
+        let names = |most: usize| {
+            let rows = fitting(&all, &[], most);
+            rows.iter().map(|row| row.split_whitespace().next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(5), ["shop/z", "shop/a", "shop/b", "shop/c", "shop/d"]);
+        assert_eq!(names(3), ["shop/z", "shop/a", "and"]);
+        assert_eq!(fitting(&all, &[], 3)[2], "  and 3 more");
+        assert_eq!(names(0), [""; 0]);
+    }
 
     #[test]
     fn a_rollout_is_a_bar_and_its_versions() {

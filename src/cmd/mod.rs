@@ -27,6 +27,7 @@ pub mod planner;
 pub mod print;
 pub mod replay;
 pub mod run;
+mod screen;
 pub mod set;
 pub mod simulate;
 pub mod sources;
@@ -249,8 +250,8 @@ impl Logging {
         let colour =
             std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         match self.log_format {
-            LogFormat::Text => registry.with(fmt::layer().with_writer(std::io::stderr).with_ansi(colour)).init(),
-            LogFormat::Json => registry.with(fmt::layer().json().with_writer(std::io::stderr)).init(),
+            LogFormat::Text => registry.with(fmt::layer().with_writer(|| screen::Log).with_ansi(colour)).init(),
+            LogFormat::Json => registry.with(fmt::layer().json().with_writer(|| screen::Log)).init(),
         }
         Ok(())
     }
