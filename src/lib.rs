@@ -68,24 +68,12 @@
 //!   to git2. Its transports take authorities and time-outs for the whole process and by unsafe calls, read the user's
 //!   `known_hosts` and bring a second TLS library; with our own, every source has its own trust and every byte a budget.
 
-pub mod analysis;
-pub mod api;
 pub mod cmd;
-pub mod embedded;
-pub mod engine;
-pub mod experiment;
-pub mod forge;
 pub mod io;
-pub mod kubernetes;
-pub mod lint;
-pub mod listen;
-pub mod manifest;
-pub mod metric;
-pub mod model;
-pub mod plan;
-pub mod rollout;
-pub mod route;
 pub mod sim;
-pub mod sync;
-pub mod tree;
-pub mod workflow;
+
+pub use tidegate_core::{
+    analysis, api, engine, experiment, forge, lint, metric, model, plan, rollout, route, sync, tree, workflow,
+};
+pub use tidegate_embedded::{self as embedded, listen};
+pub use tidegate_kubernetes::{self as kubernetes, manifest, value};

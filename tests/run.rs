@@ -14,7 +14,6 @@ use tidegate::{
             cluster::{Cluster, Pace},
             service::{Front, Settings},
         },
-        install,
         store::{
             Config, Store,
             request::{PatchType, Request, Verb},
@@ -42,7 +41,7 @@ impl Scene {
     /// One whose server lets nobody create objects of this resource.
     fn refusing(plural: &'static str) -> Scene {
         let mut store = Store::new(Config::new(Timestamp::now(), 1));
-        install::definitions(&mut store).unwrap();
+        tidegate::sim::install::definitions(&mut store).unwrap();
         let world = World::new(controllers::Settings { seed: 1, ..Default::default() });
         let cluster = Cluster::new(store, Some(world), None, Pace::Wall);
         tokio::spawn(cluster.clone().drive());

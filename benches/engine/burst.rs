@@ -27,7 +27,6 @@ use tidegate::{
             server::{self, Identity},
             service::{Front, Settings},
         },
-        install,
         store::{
             Config, Store,
             request::{self, PatchType, Verb},
@@ -129,7 +128,7 @@ pub fn rows() -> Vec<Row> {
 async fn cluster(path: &Path, counts: &Counts) -> Cluster {
     let now = Timestamp::now();
     let mut store = Store::new(Config { clock: Clock::Wall(now), ..Config::new(now, 1) });
-    install::definitions(&mut store).expect("our own definitions");
+    tidegate::sim::install::definitions(&mut store).expect("our own definitions");
     // Pods are ready at once: what is measured is the engine.
     let (ready_delay, jitter) = (SignedDuration::ZERO, SignedDuration::ZERO);
     let settings = controllers::Settings { seed: 1, ready_delay, jitter, ..Default::default() };

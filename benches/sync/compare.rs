@@ -10,12 +10,9 @@ use std::{
 use jiff::Timestamp;
 use tidegate::{
     api::{self, GitRevision, GitSourceStatus},
-    embedded::{
-        install,
-        store::{
-            Config, Store,
-            request::{Answer, Options, PatchType, Request, Verb},
-        },
+    embedded::store::{
+        Config, Store,
+        request::{Answer, Options, PatchType, Request, Verb},
     },
     kubernetes::{object::Object, schema::crd, value::Value},
     manifest,
@@ -74,7 +71,7 @@ fn view() -> View {
 /// Applies every object of a set, as the daemon would.
 fn live(view: &View, set: &Set, commit: &GitRevision) -> HashMap<Id, Arc<Object>> {
     let mut store = Store::new(Config::new(Timestamp::UNIX_EPOCH, 1));
-    install::definitions(&mut store).expect("our own definitions");
+    tidegate::sim::install::definitions(&mut store).expect("our own definitions");
     let mut apply = |id: &Id, sort: &Sort, patch: &Value| {
         let request = Request {
             verb: Verb::Patch(PatchType::Apply),

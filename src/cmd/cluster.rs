@@ -20,7 +20,6 @@ use crate::embedded::{
         server::{self, Identity},
         service::{Front, Settings},
     },
-    install,
     store::{Config, Store, journal::Journal},
 };
 use crate::kubernetes::clock::Clock;
@@ -83,7 +82,7 @@ where
 {
     let (mut store, data, notices) = open(&arguments)?;
     if arguments.crds {
-        install::definitions(&mut store).context("cannot install the definitions")?;
+        crate::sim::install::definitions(&mut store).context("cannot install the definitions")?;
     }
     let world = World::new(controllers::Settings {
         seed: arguments.seed.unwrap_or(store.version()),

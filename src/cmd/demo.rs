@@ -25,7 +25,6 @@ use crate::{
             cluster::{Cluster, Pace},
             service::{Front, Settings},
         },
-        install,
         store::{Config, Store},
     },
     engine::key::Place,
@@ -127,7 +126,8 @@ async fn play(scratch: &Scratch) -> anyhow::Result<usize> {
 fn cluster() -> anyhow::Result<Cluster> {
     let config = Config { clock: Clock::Wall(Timestamp::now()), ..Config::new(Timestamp::now(), 1) };
     let mut store = Store::new(config);
-    install::definitions(&mut store).map_err(|status| anyhow!("cannot install the definitions: {status}"))?;
+    crate::sim::install::definitions(&mut store)
+        .map_err(|status| anyhow!("cannot install the definitions: {status}"))?;
     let world = World::new(controllers::Settings { seed: 1, ..Default::default() });
     Ok(Cluster::new(store, Some(world), None, Pace::Wall))
 }

@@ -6,6 +6,9 @@ pub mod clock;
 pub mod comment;
 pub mod compare;
 pub mod daemon;
+#[cfg(test)]
+#[path = "../../crates/embedded/src/listen/failing.rs"]
+mod failing;
 pub mod follow;
 pub mod forge;
 pub mod git;

@@ -162,7 +162,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::listen::tests::{failing, too_many_files};
+    use crate::io::failing::{failing, too_many_files};
 
     #[tokio::test(start_paused = true)]
     async fn pages_are_there_again_when_there_are_file_descriptors() {

@@ -3,8 +3,11 @@
 mod act;
 pub mod checker;
 mod compare;
+#[cfg(test)]
+mod decisions;
 pub mod faults;
 pub mod forecast;
+pub mod install;
 pub mod likeness;
 pub mod local;
 pub mod measure;

@@ -2,12 +2,9 @@
 
 use jiff::Timestamp;
 use tidegate::{
-    embedded::{
-        install,
-        store::{
-            Config, Store,
-            request::{FieldValidation, Options, PatchType, Request, Verb},
-        },
+    embedded::store::{
+        Config, Store,
+        request::{FieldValidation, Options, PatchType, Request, Verb},
     },
     kubernetes::value::Value,
     value,
@@ -15,7 +12,7 @@ use tidegate::{
 
 fn cluster() -> Store {
     let mut store = Store::new(Config::new(Timestamp::UNIX_EPOCH, 1));
-    install::definitions(&mut store).unwrap();
+    tidegate::sim::install::definitions(&mut store).unwrap();
     store
 }
 

@@ -14,7 +14,6 @@ use tidegate::{
             cluster::{Cluster, Pace},
             service::{self, Front},
         },
-        install,
         store::{self, Store},
     },
     engine::{
@@ -244,7 +243,7 @@ async fn given(file: &str) -> Api {
 
 fn embedded() -> (Api, Option<Own>) {
     let mut store = Store::new(store::Config::new(Timestamp::now(), 1));
-    install::definitions(&mut store).unwrap();
+    tidegate::sim::install::definitions(&mut store).unwrap();
     let world = World::new(controllers::Settings { seed: 1, ..Default::default() });
     let cluster = Cluster::new(store, Some(world), None, Pace::Wall);
     tokio::spawn(cluster.clone().drive());

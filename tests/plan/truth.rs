@@ -14,7 +14,6 @@ use tidegate::{
             cluster::{Cluster, Pace},
             service::{Front, Settings},
         },
-        install,
         store::{
             Config, Store,
             request::{PatchType, Request, Verb},
@@ -69,7 +68,7 @@ impl Bed {
     pub fn new(definitions: &[Value]) -> Bed {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut store = Store::new(Config::new(start, 7));
-        install::definitions(&mut store).unwrap();
+        tidegate::sim::install::definitions(&mut store).unwrap();
         for definition in definitions {
             store
                 .apply(Request {

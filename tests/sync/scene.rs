@@ -14,7 +14,6 @@ use tidegate::{
             cluster::{Cluster, Pace},
             service::{Front, Settings},
         },
-        install,
         store::{
             Config, Store,
             request::{Outcome, PatchType, Request, Verb},
@@ -214,7 +213,7 @@ impl Scene {
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         let start: Timestamp = START.parse().unwrap();
         let mut store = Store::new(Config::new(start, 7));
-        install::definitions(&mut store).unwrap();
+        tidegate::sim::install::definitions(&mut store).unwrap();
         let world = World::new(controllers::Settings { seed: 7, ..Default::default() });
         let cluster = Cluster::new(store, Some(world), None, Pace::Runtime);
         let clock = Clock::runtime(start);

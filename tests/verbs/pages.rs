@@ -11,7 +11,6 @@ use tidegate::{
             cluster::{Cluster, Pace},
             service::{Front, Settings},
         },
-        install,
         store::{Config, Store},
     },
     engine::key::Resource,
@@ -37,7 +36,7 @@ async fn page(port: u16, path: &str) -> (u16, String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_daemon_tells_its_numbers_and_whether_it_is_ready() {
     let mut store = Store::new(Config::new(Timestamp::now(), 1));
-    install::definitions(&mut store).unwrap();
+    tidegate::sim::install::definitions(&mut store).unwrap();
     let world = World::new(controllers::Settings { seed: 1, ..Default::default() });
     let cluster = Cluster::new(store, Some(world), None, Pace::Wall);
     tokio::spawn(cluster.clone().drive());

@@ -31,7 +31,16 @@ struct Inner {
     /// One fetch at a time; those who wait find what it brought.
     fetching: tokio::sync::Mutex<()>,
     /// Held as long as the store is open, so that two processes do not share it.
-    _lock: Option<Handle>,
+    lock: Option<Handle>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child process that was forked a moment ago shares it until its exec.
+        if let Some(lock) = &self.lock {
+            let _ = lock.unlock();
+        }
+    }
 }
 
 /// What following a reference led to.
@@ -120,7 +129,7 @@ impl Store {
 
     fn of(folder: PathBuf, repository: Repository, lock: Option<Handle>) -> Store {
         let fetching = tokio::sync::Mutex::new(());
-        Store(Arc::new(Inner { folder, repository: Mutex::new(repository), fetching, _lock: lock }))
+        Store(Arc::new(Inner { folder, repository: Mutex::new(repository), fetching, lock }))
     }
 
     /// Where the repository is.

@@ -5,7 +5,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::listen::tests::{failing, too_many_files};
+use crate::io::failing::{failing, too_many_files};
 
 const SECRET: &str = "It's a Secret to Everybody";
 /// `Hello, World!`, signed with the secret.

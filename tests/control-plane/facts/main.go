@@ -1,5 +1,5 @@
 // Command facts asks the real API server what the embedded cluster must know of the built-in kinds, and writes it as one
-// compact text file: src/kubernetes/facts/kinds.txt.
+// compact text file: crates/kubernetes/src/facts/kinds.txt.
 //
 // Names, verbs, subresources and columns come from a running server (discovery, Tables); types come from the server's
 // own packages, which this program links: JSON names, pointers and omitempty by reflection, list types, merge keys,

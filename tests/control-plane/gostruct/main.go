@@ -1,8 +1,8 @@
 // Prints the Go structs that kube-apiserver shows in its error messages: the field names and order of its internal
 // types, each with the JSON name of the same field in the served version. The output is
-// src/kubernetes/builtin/gostruct.txt; run it again after a change of version:
+// crates/kubernetes/src/builtin/gostruct.txt; run it again after a change of version:
 //
-//	go run ./gostruct > ../../src/kubernetes/builtin/gostruct.txt
+//	go run ./gostruct > ../../crates/kubernetes/src/builtin/gostruct.txt
 //
 // One line per struct: its name, then for each field `GoName json type`. Types: s string, i number, b boolean,
 // q quantity, t time, o int-or-string, x anything, @Name struct, and before them * pointer, [ list, { map.

@@ -1,4 +1,4 @@
-// Command wire writes the protobuf field numbers of the built-in types to src/kubernetes/facts/wire.txt, by reflection on
+// Command wire writes the protobuf field numbers of the built-in types to crates/kubernetes/src/facts/wire.txt, by reflection on
 // the server's own packages. Typed clients of Kubernetes send built-in objects in protobuf unless told otherwise, so the
 // embedded cluster must read it. Run ./run beside this file; ./run --check compares instead of writing.
 //

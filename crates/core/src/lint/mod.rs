@@ -1,0 +1,271 @@
+//! Manifests to every problem they have, each with its place, its rule and what to do about it.
+//!
+//! Three looks: at the text of each file, at each object alone (its schema, and what `model` says it means), and at the
+//! objects together (names that lead nowhere, Services that two Rollouts fight for, arguments nobody gives). Only the given
+//! files are known: what is not among them is not called wrong. Never opens a file, never talks to a cluster.
+
+mod advice;
+mod analysis;
+mod condition;
+mod index;
+mod objects;
+pub mod output;
+mod references;
+mod routers;
+pub mod rule;
+mod schema;
+pub mod similar;
+mod sources;
+mod workloads;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use self::{
+    index::Index,
+    rule::{Own, Rule, Severity},
+};
+use crate::{
+    kubernetes::value::Value,
+    manifest::{
+        File, Mistake, MistakeKind, Object,
+        place::{Source, Span, Step},
+    },
+    model::path::{Path, Segment},
+};
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Everything there is to say, in file order.
+    pub findings: Vec<Finding>,
+    /// How many files were read.
+    pub files: usize,
+    /// How many objects they hold.
+    pub objects: usize,
+}
+
+/// One thing to say.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// Which rule is broken.
+    pub rule: Rule,
+    /// Where.
+    pub at: Spot,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// Other places that have to do with it, and how.
+    pub also: Vec<(Spot, String)>,
+    /// The object, as people call it: `Rollout web`. Empty if the text itself is wrong.
+    pub object: String,
+    /// The field, as Kubernetes writes paths. Empty if the whole object is meant.
+    pub field: String,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone)]
+pub struct Spot {
+    /// The file.
+    pub source: Arc<Source>,
+    /// The stretch of its text.
+    pub span: Span,
+}
+
+impl Report {
+    /// How many findings are of this severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.rule.severity() == severity).count()
+    }
+
+    /// The same without the findings of some rules.
+    pub fn without(mut self, ignored: &[Rule]) -> Report {
+        self.findings.retain(|finding| !ignored.contains(&finding.rule));
+        self
+    }
+}
+
+/// Looks at files together.
+pub fn lint(files: &[File]) -> Report {
+    let mut notes = Notes::default();
+    for file in files {
+        file.mistakes.iter().for_each(|mistake| notes.mistake(&file.source, mistake));
+    }
+    let objects = || files.iter().flat_map(|file| &file.objects);
+    let index = Index::new(objects());
+    for (again, first) in &index.twice {
+        let what = format!("{} is given twice", name_of(again));
+        let finding = notes.say(again, &[Step::Key("metadata"), Step::Key("name")], Own::DuplicateObject, what);
+        finding.remedy = "remove one of them, or give them different names or namespaces".into();
+        finding.also.push((spot(first, &[Step::Key("metadata"), Step::Key("name")]), "it is given here first".into()));
+    }
+    for object in objects() {
+        objects::check(object, &mut notes);
+    }
+    references::check(&index, &mut notes);
+    analysis::check(&index, &mut notes);
+    workloads::check(&index, &mut notes);
+    sources::check(&index, &mut notes);
+    let mut findings = notes.findings;
+    let order: HashMap<*const Source, usize> =
+        files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
+    findings.sort_by_key(|finding| (order.get(&Arc::as_ptr(&finding.at.source)), finding.at.span, finding.rule));
+    drop_echoes(&mut findings);
+    findings.dedup_by(|a, b| a.rule == b.rule && a.at.span == b.at.span && a.what == b.what);
+    Report { findings, files: files.len(), objects: objects().count() }
+}
+
+/// Drops what the schema says about a value of which `model` says the same in better words.
+fn drop_echoes(findings: &mut Vec<Finding>) {
+    let echo = |rule: Rule| rule == Own::FieldValue.into() || rule == Own::MissingField.into();
+    let said: HashSet<(*const Source, Span)> = findings
+        .iter()
+        .filter(|finding| matches!(finding.rule, Rule::Model(code) if code.severity() == Severity::Error))
+        .map(|finding| (Arc::as_ptr(&finding.at.source), finding.at.span))
+        .collect();
+    findings
+        .retain(|finding| !(echo(finding.rule) && said.contains(&(Arc::as_ptr(&finding.at.source), finding.at.span))));
+}
+
+/// An object as people call it.
+fn name_of(object: &Object) -> String {
+    match (object.name(), object.namespace()) {
+        ("", _) => object.kind().to_owned(),
+        (name, "") => format!("{} {name}", object.kind()),
+        (name, namespace) => format!("{} {namespace}/{name}", object.kind()),
+    }
+}
+
+/// A value in the middle of a sentence: texts without quotes.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn spot(object: &Object, steps: &[Step<'_>]) -> Spot {
+    Spot { source: object.source.clone(), span: object.span(steps.iter().copied()) }
+}
+
+/// Where findings are noted.
+#[derive(Debug, Default)]
+struct Notes {
+    findings: Vec<Finding>,
+    /// Names of one kind in one object that could not be looked up, with the finding that says so.
+    absent: Vec<Absent>,
+}
+
+#[derive(Debug)]
+struct Absent {
+    object: *const Object,
+    kind: String,
+    names: Vec<String>,
+    finding: usize,
+}
+
+impl Notes {
+    /// Notes something about a node of an object; the rest can be filled in.
+    fn say(
+        &mut self,
+        object: &Object,
+        steps: &[Step<'_>],
+        rule: impl Into<Rule>,
+        what: impl Into<String>,
+    ) -> &mut Finding {
+        let at = spot(object, steps);
+        self.add(object, steps, rule.into(), at, what.into())
+    }
+
+    /// The same, pointing at the node's key.
+    fn say_key(
+        &mut self,
+        object: &Object,
+        steps: &[Step<'_>],
+        rule: impl Into<Rule>,
+        what: impl Into<String>,
+    ) -> &mut Finding {
+        let span = object.key_span(steps.iter().copied());
+        let at = Spot { source: object.source.clone(), span };
+        self.add(object, steps, rule.into(), at, what.into())
+    }
+
+    fn add(&mut self, object: &Object, steps: &[Step<'_>], rule: Rule, at: Spot, what: String) -> &mut Finding {
+        let field = path_of(steps).to_string();
+        let object = name_of(object);
+        let last = self.findings.len();
+        self.findings.push(Finding { rule, at, what, remedy: String::new(), also: Vec::new(), object, field });
+        &mut self.findings[last]
+    }
+
+    /// Notes that a name could not be looked up; all of a kind in one object make one finding.
+    fn absent(&mut self, object: &Object, steps: &[Step<'_>], kind: &str, name: &str) {
+        let same = |absent: &&mut Absent| std::ptr::eq(absent.object, object) && absent.kind == kind;
+        if let Some(absent) = self.absent.iter_mut().rev().find(same) {
+            if !absent.names.iter().any(|known| known == name) {
+                absent.names.push(name.to_owned());
+                let names = absent.names.join(", ");
+                self.findings[absent.finding].what =
+                    format!("no {kind} was given, so these could not be checked: {names}");
+            }
+            return;
+        }
+        let what = format!("no {kind} was given, so {name} could not be checked");
+        self.say(object, steps, Own::ReferenceNotGiven, what).remedy = "give the file that holds it as well".into();
+        let finding = self.findings.len() - 1;
+        self.absent.push(Absent { object, kind: kind.to_owned(), names: vec![name.to_owned()], finding });
+    }
+
+    fn mistake(&mut self, source: &Arc<Source>, mistake: &Mistake) {
+        let spot = |span| Spot { source: source.clone(), span };
+        let rule = match mistake.kind {
+            MistakeKind::Encoding => Own::Encoding,
+            MistakeKind::Syntax => Own::YamlSyntax,
+            MistakeKind::Repeated => Own::RepeatedKey,
+            MistakeKind::Scalar => Own::YamlValue,
+            MistakeKind::Key => Own::YamlKey,
+            MistakeKind::Merge => Own::YamlMerge,
+            MistakeKind::Budget => Own::YamlBudget,
+            MistakeKind::Shape => Own::NotAnObject,
+            MistakeKind::KeyReadOtherwise => Own::KeyReadOtherwise,
+            MistakeKind::MergeReplaces => Own::MergeReplaces,
+            MistakeKind::Ignored => Own::IgnoredText,
+        };
+        self.findings.push(Finding {
+            rule: rule.into(),
+            at: spot(source.first_line(mistake.span)),
+            what: mistake.what.clone(),
+            remedy: mistake.remedy.clone(),
+            also: mistake.also.iter().map(|also| (spot(also.0), also.1.clone())).collect(),
+            object: String::new(),
+            field: String::new(),
+        });
+    }
+}
+
+/// Steps of a manifest as a path of the model.
+fn path_of(steps: &[Step<'_>]) -> Path {
+    Path(
+        steps
+            .iter()
+            .map(|step| match step {
+                Step::Key(key) => Segment::Key((*key).into()),
+                Step::Index(index) => Segment::Index(*index),
+            })
+            .collect(),
+    )
+}
+
+/// A path of the model as steps of a manifest.
+fn steps_of(path: &Path) -> Vec<Step<'_>> {
+    path.segments()
+        .iter()
+        .map(|segment| match segment {
+            Segment::Key(key) => Step::Key(key),
+            Segment::Index(index) => Step::Index(*index),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
