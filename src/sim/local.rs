@@ -86,6 +86,8 @@ pub struct Local {
     pub compared: Vec<(Place, Event)>,
     /// What was refused, because it would have broken a rule.
     pub refused: Vec<(Place, Broken)>,
+    /// What the engine asked the server to change, in its order; `None` if nobody reads it.
+    pub requests: Option<Vec<String>>,
 }
 
 /// Whether the engine is there.
@@ -129,6 +131,7 @@ impl Local {
             told: Vec::new(),
             compared: Vec::new(),
             refused: Vec::new(),
+            requests: None,
         };
         local.start();
         local.settle();
@@ -441,6 +444,9 @@ impl Local {
         let now = self.store.now();
         let fault = self.faults.of_write(self.writes);
         self.writes += 1;
+        if let Some(requests) = &mut self.requests {
+            requests.push(write.to_string());
+        }
         match &fault {
             Some(Fault::Conflict | Fault::Error) => return Err(Stop::Failed(None)),
             Some(Fault::Busy(after)) => {

@@ -88,12 +88,14 @@ fn complaints(player: &mut Player, results: &[String]) -> Vec<String> {
 
 #[test]
 fn scenarios_go_as_stored() {
-    let (mut played, mut wrong) = (0, Vec::new());
+    let (mut played, mut wrong, mut requests) = (0, Vec::new(), Vec::new());
     let blesses = env::var_os("TIDEGATE_BLESS").is_some();
     for story in scenarios() {
         let mut player = player();
         player.trace = Some(Trace::default());
+        player.local.requests = Some(Vec::new());
         let results = player.play(&story);
+        requests.push(summary(&story, &player.local.requests.take().unwrap()));
         let text = player.trace.take().unwrap().text();
         let text = format!("# {}: {}\n{text}", story.name, story.title);
         let mut complaints = complaints(&mut player, &results);
@@ -122,8 +124,45 @@ fn scenarios_go_as_stored() {
         let is_nobodys = |file: &std::path::PathBuf| !names.contains(file.file_stem().unwrap().to_str().unwrap());
         wrong.extend(traces.filter(is_nobodys).map(|file| format!("{}: no story has this trace", file.display())));
     }
+    wrong.extend(compare_requests(&requests, blesses));
     println!("{played} scenarios");
     assert!(wrong.is_empty(), "{} of {played} scenarios went otherwise:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// One line about everything that the engine asked the server to change in a story: traces show what came of it, this
+/// shows that not even the order of two writes is another one. Versions are left out: they count what others wrote, too.
+/// `TIDEGATE_REQUESTS=1` prints what was asked.
+fn summary(story: &Story, requests: &[String]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for request in requests {
+        let request = without_versions(request);
+        if env::var_os("TIDEGATE_REQUESTS").is_some() {
+            println!("{} {request}", story.name);
+        }
+        hash = request.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    }
+    format!("{} {} {hash:016x}", story.name, requests.len())
+}
+
+fn without_versions(request: &str) -> String {
+    let mut parts = request.split("\"resourceVersion\":\"");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "\"resourceVersion\":" + part.split_once('"').map_or("", |(_, rest)| rest))
+}
+
+/// What is not as it is stored in `requests.txt`.
+fn compare_requests(requests: &[String], blesses: bool) -> Vec<String> {
+    let file = folder().join("requests.txt");
+    let is_whole = env::var_os("TIDEGATE_SCENARIOS").is_none();
+    if blesses && is_whole {
+        fs::write(&file, requests.join("\n") + "\n").unwrap();
+    }
+    let stored = fs::read_to_string(&file).unwrap_or_default();
+    let stored: Vec<&str> = stored.lines().collect();
+    let differs = |line: &&String| !stored.contains(&line.as_str());
+    let differs = requests.iter().filter(differs).map(|line| format!("requests.txt: now {line}"));
+    let gone = stored.len().saturating_sub(requests.len());
+    differs.chain((is_whole && gone > 0).then(|| format!("requests.txt: {gone} lines of no story"))).collect()
 }
 
 /// Whether a story brings faults of its own.

@@ -2,6 +2,8 @@
 //!
 //! Shared by the daemon on a cluster and by the simulator. Never sends anything.
 
+use std::fmt;
+
 use super::{
     cache::version_of,
     key::{ObjectKey, Place},
@@ -52,6 +54,19 @@ pub enum Written {
     Version(ObjectKey, u64),
     /// This object, of this uid, which had this version, is on its way out.
     Deleted(ObjectKey, Text, u64),
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.verb {
+            Verb::Create => "create",
+            Verb::Patch => "patch",
+            Verb::Delete(..) => "delete",
+            Verb::Evict(..) => "evict",
+        };
+        let slash = if self.subresource.is_empty() { "" } else { "/" };
+        write!(f, "{verb} {}{slash}{} {}", self.object, self.subresource, self.body.to_json())
+    }
 }
 
 impl Write {
