@@ -33,6 +33,7 @@
 //! | [`manifest`] | bytes of files to objects that know their places |
 //! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache, what is counted |
 //! | [`forge`] | telling commits how they went, webhooks; one leaf per git host |
+//! | [`install`] | what to install in a cluster: accounts, rights, the Deployment |
 //! | [`lint`] | manifests to every problem they have |
 //! | [`plan`] | what a commit will do: changes, hash, what a forecast holds, outputs |
 //! | [`tree`] | a Rollout and all that belongs to it, as people see it |
@@ -73,7 +74,7 @@ pub mod io;
 pub mod sim;
 
 pub use tidegate_core::{
-    analysis, api, engine, experiment, forge, lint, metric, model, plan, rollout, route, sync, tree, workflow,
+    analysis, api, engine, experiment, forge, install, lint, metric, model, plan, rollout, route, sync, tree, workflow,
 };
 pub use tidegate_embedded::{self as embedded, listen};
 pub use tidegate_kubernetes::{self as kubernetes, manifest, value};

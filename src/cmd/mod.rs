@@ -17,6 +17,7 @@ pub mod dev;
 pub mod diff;
 pub mod get;
 pub mod history;
+pub mod install;
 pub mod intent;
 pub mod kubeconfig;
 pub mod lint;
@@ -77,6 +78,12 @@ enum Command {
     Cluster(cluster::Arguments),
     /// Print the CustomResourceDefinitions to install.
     Crds(crds::Arguments),
+    /// Print everything to install in a cluster, to be applied by kubectl or from git.
+    Manifests(install::Manifests),
+    /// Install the daemon in a cluster.
+    Install(install::Arguments),
+    /// Take the daemon out of a cluster; Rollouts and their pods stay.
+    Uninstall(install::Uninstall),
     /// Name every problem of manifests, with file, line and column.
     #[command(after_help = "Exit codes: 0 nothing to complain about, 1 problems, 2 something could not be read.")]
     Lint(lint::Arguments),
@@ -179,6 +186,9 @@ impl Cli {
             Command::Resume(arguments) => return verb(sources::resume(arguments)),
             Command::Cluster(arguments) => cluster::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Crds(arguments) => crds::run(arguments).map(|()| ExitCode::SUCCESS),
+            Command::Manifests(arguments) => install::manifests(arguments).map(|()| ExitCode::SUCCESS),
+            Command::Install(arguments) => return verb(install::install(arguments)),
+            Command::Uninstall(arguments) => return verb(install::uninstall(arguments)),
             Command::Lint(arguments) => lint::run(arguments),
             Command::Run(arguments) => run::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Replay(arguments) => replay::run(arguments).map(|()| ExitCode::SUCCESS),

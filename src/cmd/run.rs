@@ -160,7 +160,7 @@ fn interval(text: &str) -> Result<SignedDuration, String> {
 }
 
 /// An address that others can follow: no user, no query, no slash at its end.
-fn base_url(text: &str) -> Result<String, String> {
+pub(super) fn base_url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let rest = rest.ok_or("it must begin with https:// or http://")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/[]".contains(c);

@@ -8,6 +8,7 @@ pub mod api;
 pub mod engine;
 pub mod experiment;
 pub mod forge;
+pub mod install;
 pub mod lint;
 pub mod metric;
 pub mod model;
