@@ -18,14 +18,14 @@ pub struct Kind {
 impl Kind {
     /// Reads `deployments.apps`.
     pub fn parse(text: &str) -> Result<Kind, &'static str> {
-        let (plural, group) = text.split_once('.').unwrap_or((text, ""));
+        let (plural, group) = text.split_once('.').map_or((text, None), |(plural, group)| (plural, Some(group)));
         let is_label = |part: &str| {
             !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
         };
-        if !is_label(plural) || !(group.is_empty() || group.split('.').all(is_label)) {
+        if !is_label(plural) || !group.is_none_or(|group| group.split('.').all(is_label)) {
             return Err("name a resource such as `secrets` or `certificates.cert-manager.io`");
         }
-        Ok(Kind { plural: plural.to_owned(), group: group.to_owned() })
+        Ok(Kind { plural: plural.to_owned(), group: group.unwrap_or_default().to_owned() })
     }
 }
 
