@@ -186,6 +186,11 @@ pub async fn install(arguments: Arguments) -> anyhow::Result<()> {
             Err(error) if error.code() == Some(404) => None,
             Err(error) => return Err(unanswered(error)),
         };
+        // A namespace that is there belongs to somebody else, who chose its pod profile.
+        if before.is_some() && object.str_at(&["kind"]) == Some("Namespace") {
+            say(&format!("{} is there\n", named(&resource, object)))?;
+            continue;
+        }
         let applied = cluster.api.apply(&resource, &place, object, Force::Taken, Run::Wet).await;
         let applied = applied.map_err(|error| match error.code() {
             Some(404) => remedied(

@@ -15,6 +15,7 @@ pub mod create;
 pub mod demo;
 pub mod dev;
 pub mod diff;
+pub mod doctor;
 pub mod get;
 pub mod history;
 pub mod install;
@@ -82,6 +83,9 @@ enum Command {
     Manifests(install::Manifests),
     /// Install the daemon in a cluster.
     Install(install::Arguments),
+    /// Check what stands in the way of the daemon: versions, definitions, rights, other controllers, clocks, sources.
+    #[command(after_help = "Exit codes: 0 nothing is wrong, 1 something is, 2 the cluster does not answer.")]
+    Doctor(doctor::Arguments),
     /// Take the daemon out of a cluster; Rollouts and their pods stay.
     Uninstall(install::Uninstall),
     /// Name every problem of manifests, with file, line and column.
@@ -188,6 +192,7 @@ impl Cli {
             Command::Crds(arguments) => crds::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Manifests(arguments) => install::manifests(arguments).map(|()| ExitCode::SUCCESS),
             Command::Install(arguments) => return verb(install::install(arguments)),
+            Command::Doctor(arguments) => block_on(doctor::run(arguments)),
             Command::Uninstall(arguments) => return verb(install::uninstall(arguments)),
             Command::Lint(arguments) => lint::run(arguments),
             Command::Run(arguments) => run::run(arguments).map(|()| ExitCode::SUCCESS),
@@ -214,6 +219,11 @@ impl Cli {
             Err(error) => fail(&error),
         }
     }
+}
+
+/// Runs a command that talks to a cluster.
+fn block_on(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 
 /// Runs a verb of `kubectl argo rollouts`. As there, whatever goes wrong is exit code 1.

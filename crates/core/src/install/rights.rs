@@ -248,6 +248,16 @@ fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
 }
 
 impl Install {
+    /// The namespace in which a right of this place is needed, empty for all of them; `None` if it is not needed.
+    pub fn namespace_of(&self, place: Place) -> Option<&str> {
+        match (place, &self.scope) {
+            (Place::Own, _) => Some(&self.namespace),
+            (Place::Watched | Place::Cluster, Scope::Cluster) => Some(""),
+            (Place::Watched, Scope::Namespace(watched)) => Some(watched),
+            (Place::Cluster, Scope::Namespace(_)) => None,
+        }
+    }
+
     /// The rules for one place, as far as the scope needs them.
     fn rules(&self, place: Place) -> Vec<Value> {
         let granted = RIGHTS.iter().filter(|right| right.place == place);
