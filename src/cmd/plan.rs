@@ -206,8 +206,9 @@ fn rules(arguments: &Arguments, source: Option<&(Place, GitSource)>, path: Strin
 
 /// The GitSource of a file, if the name is one.
 fn source_file(name: &str) -> anyhow::Result<Option<(Place, GitSource)>> {
-    let is_path = name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
-    if !is_path {
+    let is_path = name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+    // `team/shop` is a name with its namespace, unless there is such a file.
+    if !is_path && !Path::new(name).is_file() {
         return Ok(None);
     }
     let bytes = fs::read(name).with_context(|| format!("reading {name}"))?;

@@ -5,6 +5,7 @@
 mod authority;
 mod diff;
 mod plan;
+mod plan_flags;
 mod scene;
 mod secrets;
 #[path = "../git/server.rs"]
