@@ -58,13 +58,12 @@ pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
     let mut version = None;
     let mut is_served = true;
     while !news.is_closed() {
-        let outcome = match &version {
-            None => announced_list(&api, &scope, &news).await,
-            Some(version) => stream(&api, &scope, *version, &news).await,
+        let outcome = match &mut version {
+            None => announced_list(&api, &scope, &news).await.map(|newest| version = Some(newest)),
+            Some(version) => stream(&api, &scope, version, &news).await,
         };
         match outcome {
-            Ok(newest) => {
-                version = Some(newest);
+            Ok(()) => {
                 wait = FIRST;
                 is_served = true;
             }
@@ -129,8 +128,9 @@ pub async fn list(api: &Api, scope: &Scope) -> Result<(Vec<Value>, u64), Error> 
     }
 }
 
-/// Hears of changes after a version; answers the last one heard of.
-async fn stream(api: &Api, scope: &Scope, version: u64, news: &Sender<(Resource, News)>) -> Result<u64, Error> {
+/// Hears of changes after a version, which is the last one heard of when the stream ends, also if it breaks: from an earlier
+/// one on the server would tell again what is past, and old objects would come back.
+async fn stream(api: &Api, scope: &Scope, version: &mut u64, news: &Sender<(Resource, News)>) -> Result<(), Error> {
     let seconds = STREAM.as_secs().to_string();
     let query = [
         ("watch", "true".to_owned()),
@@ -145,7 +145,7 @@ async fn stream(api: &Api, scope: &Scope, version: u64, news: &Sender<(Resource,
     let opened = opened.map_err(|error| Error::of(&Method::GET, &path, error));
     api.count(&Method::GET, &path, opened.as_ref().err());
     let mut lines = std::pin::pin!(opened?);
-    let (mut line, mut version) = (Vec::new(), version);
+    let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line).await.map_err(|error| broken(error.to_string()))? > 0 {
         let event = Value::part_of_json(&line, scope.part).map_err(|error| broken(error.to_string()))?;
         line.clear();
@@ -155,7 +155,7 @@ async fn stream(api: &Api, scope: &Scope, version: u64, news: &Sender<(Resource,
             "ADDED" | "MODIFIED" => News::Object(object),
             "DELETED" => News::Gone(object),
             "BOOKMARK" => {
-                version = at.unwrap_or(version);
+                *version = at.unwrap_or(*version);
                 continue;
             }
             _ => {
@@ -171,10 +171,56 @@ async fn stream(api: &Api, scope: &Scope, version: u64, news: &Sender<(Resource,
                 });
             }
         };
-        version = at.unwrap_or(version);
+        *version = at.unwrap_or(*version);
         if news.send((scope.resource.clone(), heard)).await.is_err() {
             break;
         }
     }
-    Ok(version)
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::Response;
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+    use kube::client::Body;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn s2_a_stream_that_breaks_is_taken_up_where_it_broke() {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = asked.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let pair = query.split('&').find(|pair| pair.starts_with("resourceVersion=")).map(str::to_owned);
+            let is_watch = query.contains("watch=true");
+            noted.lock().unwrap().extend(pair);
+            async move {
+                let list = r#"{"metadata": {"resourceVersion": "5"}, "items": []}"#;
+                let event = r#"{"type": "MODIFIED", "object": {"metadata": {"name": "web", "resourceVersion": "9"}}}"#;
+                let answer = if is_watch { format!("{event}\n") } else { list.to_owned() };
+                let mut frames = vec![Ok(Frame::data(hyper::body::Bytes::from(answer)))];
+                if is_watch {
+                    frames.push(Err(std::io::Error::other("cut off")));
+                }
+                let body = StreamBody::new(futures::stream::iter(frames));
+                Ok::<_, std::convert::Infallible>(Response::new(body))
+            }
+        });
+        let (sender, mut heard) = tokio::sync::mpsc::channel(1);
+        let api = Api::new(kube::Client::new(service, "default"));
+        let scope = Scope::of(&crate::engine::observe::resource::rollouts());
+        let task = tokio::spawn(follow(api, scope, sender));
+        for _ in 0..4 {
+            heard.recv().await.unwrap();
+        }
+        drop(heard);
+        task.abort();
+        let asked = asked.lock().unwrap();
+        assert_eq!(asked[..3], ["resourceVersion=5", "resourceVersion=9", "resourceVersion=9"]);
+    }
 }
