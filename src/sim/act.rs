@@ -12,11 +12,14 @@
 //! | `delete-pod`, `unready-pod` | `count` pods of a `revision` go, or lose their readiness (or, with `ready: true`, regain it) |
 //! | `web: {path: answer}` | what the web answers to metrics from now on; of a list one after the other |
 //! | `controller: kill`, `start` or `restart` | the engine dies, is started, or both |
+//! | `controller: stop` or `continue` | the engine stands still and goes on, with all it knew |
+//! | `edit-route: [100, 0]` | the weights of the VirtualService are changed by hand |
 //! | `meanwhile: {write: 2, patch: …}` | a person's patch arrives just before the engine's next write but 2 |
 //! | `weather: {lag: 0.5, breaks: 100, writes: 100}`, `weather: fair` | watches lag and break off, writes fail, by chance in a thousand |
 //! | `fail: conflict`, `busy`, `error`, `lost` or `crash` | the engine's next write (or `times`) goes wrong |
 //! | `sleep`, `quiet`, `resync` | time passes; nothing changed for so long; every Rollout is looked at again |
 //! | `wait`, `expect` | something becomes so in time, or is so now |
+//! | `floor: 3` | from now on so many pods of the namespace must be available; `floor: 0` ends it |
 //! | `sizes: {"1": 3}` | the ReplicaSet of a revision wants so many pods now |
 //!
 //! Never judges: what an act came to is for whoever plays it.
@@ -78,6 +81,7 @@ pub(super) fn perform(player: &mut Player, what: &str, arguments: &Value) -> Str
             )
         }
         "edit-service" => player.edit_service(arguments),
+        "edit-route" => player.edit_route(arguments),
         "set-image" => player.set_image(arguments),
         "promote" | "resume" => player.promote(arguments),
         "pause" => player.patch(value!({"spec": {"paused": true}}), ""),
@@ -129,6 +133,10 @@ pub(super) fn perform(player: &mut Player, what: &str, arguments: &Value) -> Str
             let span = arguments.get("for").unwrap_or(arguments);
             let limit = arguments.int_at(&["timeout"]).unwrap_or(30) * 1000;
             if player.quiet(millis(span), limit) { "ok".into() } else { "timeout".into() }
+        }
+        "floor" => {
+            player.floor = arguments.as_int().and_then(|least| usize::try_from(least).ok()).filter(|least| *least > 0);
+            "ok".into()
         }
         "wait" => player.wait(arguments),
         "sizes" => {
@@ -229,6 +237,20 @@ impl Player {
         let Some(hash) = hash else { return "cannot".into() };
         let patch = value!({"spec": {"selector": {HASH: hash}}});
         self.ask(Verb::Patch(PatchType::Merge), "Service", &name, "", Some(patch))
+    }
+
+    fn edit_route(&mut self, weights: &Value) -> String {
+        let Some(mut object) = self.get("VirtualService", "vs") else { return "cannot".into() };
+        let mut http = object.list_at(&["spec", "http"]).to_vec();
+        let mut route = http.first().map(|rule| rule.list_at(&["route"]).to_vec()).unwrap_or_default();
+        for (destination, weight) in route.iter_mut().zip(weights.as_list().unwrap_or_default()) {
+            destination.set_at(&["weight"], weight.clone());
+        }
+        if let Some(rule) = http.first_mut() {
+            rule.set_at(&["route"], route);
+        }
+        object.set_at(&["spec", "http"], http);
+        self.ask(Verb::Update, "VirtualService", "vs", "", Some(object))
     }
 
     fn promote(&mut self, arguments: &Value) -> String {
@@ -374,6 +396,14 @@ impl Player {
     }
 
     fn controller(&mut self, what: &str) -> String {
+        match what {
+            "stop" => self.local.stop(),
+            "continue" => self.local.go_on(),
+            _ => {}
+        }
+        if ["stop", "continue"].contains(&what) {
+            return "ok".into();
+        }
         if what != "start" {
             self.local.kill();
         }

@@ -69,6 +69,11 @@ impl Checker {
         self.deadlines.clear();
     }
 
+    /// The engine stands still; it knows what it knew.
+    pub fn stopped(&mut self) {
+        self.deadlines.clear();
+    }
+
     /// A pass looks at this (S1, S2).
     pub fn sees(&mut self, seen: &Seen) {
         if let Some(uid) = seen.rollout.at(&["metadata", "uid"]).and_then(Value::as_text) {

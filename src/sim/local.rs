@@ -94,6 +94,8 @@ pub struct Local {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Engine {
     Running,
+    /// It is there, but does nothing: what happens meanwhile it hears of later.
+    Stopped,
     Dead,
     /// It is started again then.
     Back(Timestamp),
@@ -159,6 +161,27 @@ impl Local {
         for resource in watched() {
             self.list(&resource);
         }
+    }
+
+    /// The engine stops where it is, as a process does that is told to.
+    pub fn stop(&mut self) {
+        if self.is_running() {
+            self.engine = Engine::Stopped;
+            // Who stands still is not on time.
+            self.checker.stopped();
+        }
+    }
+
+    /// A stopped engine goes on.
+    pub fn go_on(&mut self) {
+        if self.engine == Engine::Stopped {
+            self.engine = Engine::Running;
+        }
+    }
+
+    /// Whether it waits for something that it wrote.
+    pub fn is_fenced(&self) -> bool {
+        self.state.fence.wake().is_some()
     }
 
     /// Whether the engine is there.
@@ -237,6 +260,7 @@ impl Local {
         }
         let back = match self.engine {
             Engine::Back(at) => Some(at),
+            Engine::Stopped => return self.world.next_wake(),
             Engine::Running | Engine::Dead => None,
         };
         let engine = self.state.queue.wake(self.store.now());
@@ -519,12 +543,13 @@ fn furnished(start: Timestamp, seed: u64) -> Store {
 }
 
 /// What the engine follows.
-fn watched() -> [Resource; 15] {
+fn watched() -> [Resource; 16] {
     let [rollouts, sets, services, runs, experiments] = resource::always();
     let [pods, deployments, pod_templates] = [resource::pods(), resource::deployments(), resource::pod_templates()];
     let [own, clusters] = [resource::templates(), resource::cluster_templates()];
     let [ingresses, splits] = [route::Kind::Ingress, route::Kind::TrafficSplit].map(resource::route);
     let [virtuals, rules] = [route::Kind::VirtualService, route::Kind::DestinationRule].map(resource::route);
+    let traefik = resource::route(route::Kind::TraefikService);
     let jobs = resource::jobs();
     [
         rollouts,
@@ -539,6 +564,7 @@ fn watched() -> [Resource; 15] {
         splits,
         virtuals,
         rules,
+        traefik,
         runs,
         jobs,
         experiments,

@@ -27,6 +27,7 @@ pub fn kind_of(kind: &str) -> Option<Resource> {
         "TrafficSplit" => resource::route(crate::route::Kind::TrafficSplit),
         "VirtualService" => resource::route(crate::route::Kind::VirtualService),
         "DestinationRule" => resource::route(crate::route::Kind::DestinationRule),
+        "TraefikService" => resource::route(crate::route::Kind::TraefikService),
         "CustomResourceDefinition" => Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions"),
         "Pod" => resource::pods(),
         "PodTemplate" => resource::pod_templates(),
@@ -38,8 +39,8 @@ pub fn kind_of(kind: &str) -> Option<Resource> {
     })
 }
 
-/// The short forms of objects (`rollout`, `deployment`, `service`, `budget`, `analysis`, `analysisrun`, `experiment`); a manifest
-/// is left as it is.
+/// The short forms of objects (`rollout`, `deployment`, `service`, `budget`, `analysis`, `analysisrun`, `experiment`,
+/// `served: VirtualService` for the definition of a router's kind); a manifest is left as it is.
 pub fn expand(entry: &Value) -> Value {
     if entry.get("kind").is_some() {
         return entry.clone();
@@ -60,6 +61,7 @@ pub fn expand(entry: &Value) -> Value {
             "selector": or(&given, "selector", value!({"app": "web"})),
             "ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]}}),
         "ingress" => ingress(&given, metadata),
+        "served" => definition(name),
         "virtualservice" => value!({"apiVersion": "networking.istio.io/v1alpha3", "kind": "VirtualService",
             "metadata": metadata, "spec": or(&given, "spec", Value::object())}),
         "destinationrule" => value!({"apiVersion": "networking.istio.io/v1alpha3", "kind": "DestinationRule",
@@ -71,6 +73,17 @@ pub fn expand(entry: &Value) -> Value {
         "experiment" => experiment(&given, metadata),
         _ => Value::Null,
     }
+}
+
+/// The definition of a router's kind, which takes anything.
+fn definition(kind: &str) -> Value {
+    let Some(Resource { group, version, plural }) = kind_of(kind) else { return Value::Null };
+    let schema = value!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version = value!({"name": version, "served": true, "storage": true, "schema": schema});
+    let names = value!({"plural": plural.as_str(), "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")});
+    value!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}})
 }
 
 fn ingress(given: &Value, mut metadata: Value) -> Value {

@@ -118,6 +118,7 @@ fn is_own(kind: Kind, path: &str, old: &Value) -> bool {
         Kind::Split => path == "spec.service" || path == "spec.backends",
         Kind::Virtual => ["spec.http", "spec.tls", "spec.tcp"].contains(&path),
         Kind::Rule => path == "spec.subsets" || note(annotation::MANAGED_BY),
+        Kind::Run if path == "metadata.ownerReferences" => object::controller(old).is_none(),
         Kind::Run => path.starts_with("status") || path == "spec.terminate",
         // The canary's is made by the engine; of any other it writes actions, conditions, and paths for them.
         Kind::Ingress if object::controller(old).is_some() || is_canary_ingress(old) => {
@@ -199,6 +200,8 @@ pub fn passed_analysis(old: &Value, new: &Value) -> Option<i64> {
         && step.get("analysis").is_some_and(|analysis| !analysis.is_null())
         && same("currentPodHash")
         && same("stableRS")
+        // Where all is promoted there are no steps to pass.
+        && text(old, "currentPodHash") != text(old, "stableRS")
         && !flag(old, "promoteFull")
         && !flag(new, "abort");
     counts.then_some(from)
@@ -561,7 +564,7 @@ mod tests {
         assert!(!are_rivals(&run("a", "1", "Failed"), &run("b", "1", "")));
         let at = |index: i64, full: bool| {
             let steps = value!([{"setWeight": 1}, {"analysis": {}}]);
-            value!({"spec": {"strategy": {"canary": {"steps": steps}}}, "status": {"currentStepIndex": index, "promoteFull": full}})
+            value!({"spec": {"strategy": {"canary": {"steps": steps}}}, "status": {"currentPodHash": "b", "currentStepIndex": index, "promoteFull": full}})
         };
         assert_eq!(passed_analysis(&at(1, false), &at(2, false)), Some(1));
         assert_eq!(passed_analysis(&at(0, false), &at(1, false)), None);

@@ -103,6 +103,8 @@ pub struct Player {
     pub seen: Vec<(Text, Text, Option<Value>)>,
     /// What happened, in lines; `None` if nobody reads them.
     pub trace: Option<Trace>,
+    /// How many pods must be available from now on, if any must.
+    pub floor: Option<usize>,
     /// What is done whenever nothing is due.
     pub rests: Rests,
     rested: u64,
@@ -146,6 +148,7 @@ impl Player {
             main: Text::default(),
             seen: Vec::new(),
             trace: None,
+            floor: None,
             rests: Rests::Ignored,
             rested: 0,
         }
@@ -206,9 +209,26 @@ impl Player {
                 self.seen.push((kind.clone(), name, (!change.deleted).then(|| change.object.value.clone())));
             }
         }
+        if self.floor.is_some() && self.cursor != self.local.store().version() {
+            self.count_pods();
+        }
         self.cursor = self.local.store().version();
         if let Some(trace) = &mut self.trace {
             trace.look(&self.local);
+        }
+    }
+
+    /// Fewer pods than were promised are available (S20).
+    fn count_pods(&mut self) {
+        let is_available = |pod: &&Value| {
+            let conditions = pod.list_at(&["status", "conditions"]);
+            let is = |condition: &Value, key: &str, text: &str| condition.str_at(&[key]) == Some(text);
+            pod.at(&["metadata", "deletionTimestamp"]).is_none_or(Value::is_null)
+                && conditions.iter().any(|condition| is(condition, "type", "Ready") && is(condition, "status", "True"))
+        };
+        let available = self.all("Pod").iter().filter(is_available).count();
+        if let Some(least) = self.floor.take_if(|least| available < *least) {
+            self.local.checker.complain(format!("S20: {available} pods are available, {least} were promised"));
         }
     }
 

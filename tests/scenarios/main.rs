@@ -179,9 +179,7 @@ fn l4_s3_whatever_happens_to_one_write_ends_the_same() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(story) = stories.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let t0 = std::time::Instant::now();
                     let (count, complaints) = exhaust(story);
-                    eprintln!("TIME {:.1} {} {}", t0.elapsed().as_secs_f64(), count, story.name);
                     runs.fetch_add(count, Ordering::Relaxed);
                     wrong.lock().unwrap().extend(complaints);
                 }

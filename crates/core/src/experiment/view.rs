@@ -70,7 +70,7 @@ impl View {
         let experiment: Experiment = api::read(&seen.experiment).object;
         let (sets, other_sets) = claim(&seen.sets, &experiment);
         let (services, other_services) = claim(&seen.services, &experiment);
-        let (runs, other_runs) = runs::claim(&seen.runs, &experiment.metadata.uid);
+        let (runs, other_runs) = runs::claim(&seen.runs, &experiment.metadata.uid, &[]);
         View {
             now: seen.now,
             object: seen.experiment.clone(),

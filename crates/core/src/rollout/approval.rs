@@ -11,14 +11,23 @@ use super::{
     target::Verdict,
     view::{Set, View},
 };
-use crate::api::{
-    BlueGreenStrategy, RolloutStatus,
-    constants::{annotation, label, pause},
+use crate::{
+    api::{
+        BlueGreenStrategy, RolloutStatus,
+        constants::{annotation, label, pause},
+    },
+    kubernetes::value::Value,
 };
 
 /// What would go on without approval, in words; `None` if nothing would.
 pub(super) fn missing(view: &View, verdict: &Verdict) -> Option<String> {
     let (old, next) = (&view.rollout.status, verdict.status.as_ref().unwrap_or(&view.rollout.status));
+    if let Some(predecessor) = predecessor(view, next) {
+        return Some(format!(
+            "{} would become stable as a first version, although {predecessor} serves",
+            next.stable_rs
+        ));
+    }
     // The first version has no predecessor that could serve until somebody approves.
     if old.stable_rs.is_empty() || old.promote_full || is_return(view, next) {
         return None;
@@ -27,6 +36,33 @@ pub(super) fn missing(view: &View, verdict: &Verdict) -> Option<String> {
         Some(strategy) => of_blue_green(view, verdict, next, strategy),
         None => of_canary(view, next),
     }
+}
+
+/// The ReplicaSet that shows that what is wanted is no first version, where no status says which one is stable and the wanted
+/// one would become it: an earlier one whose pods serve. Read from the object itself, not from what the decision made of it.
+fn predecessor(view: &View, next: &RolloutStatus) -> Option<String> {
+    let said = view.object.str_at(&["status", "stableRS"]).unwrap_or_default();
+    let wanted = next.stable_rs.as_str();
+    if !said.is_empty() || wanted.is_empty() || wanted != next.current_pod_hash {
+        return None;
+    }
+    let text = |set: &Value, key: &str| set.str_at(&["metadata", "annotations", key]).unwrap_or_default().to_owned();
+    let revision = |set: &Value| text(set, annotation::REVISION).parse::<i64>().unwrap_or(i64::MAX);
+    let hash =
+        |set: &Value| set.str_at(&["metadata", "labels", label::POD_TEMPLATE_HASH]).unwrap_or_default().to_owned();
+    let count = |set: &Value, path: &[&str]| set.int_at(path).unwrap_or_default();
+    let sets = || view.sets.iter().map(|set| &set.object);
+    let own = sets().find(|set| hash(set) == wanted);
+    let limit = own.filter(|set| count(set, &["spec", "replicas"]) > 0).map_or(i64::MAX, revision);
+    let serves = |set: &&Value| {
+        count(set, &["spec", "replicas"]) > 0
+            && count(set, &["status", "availableReplicas"]) > 0
+            && text(set, annotation::SCALE_DOWN_DEADLINE).is_empty()
+            && set.at(&["metadata", "deletionTimestamp"]).is_none_or(Value::is_null)
+    };
+    let earlier = sets().filter(|set| !hash(set).is_empty() && hash(set) != wanted && revision(set) < limit);
+    let name = |set: &Value| set.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
+    earlier.filter(serves).map(name).next()
 }
 
 /// Whether the wanted version is the stable one, or an earlier one to which the specification allows a return without steps.
@@ -61,8 +97,11 @@ fn of_blue_green(view: &View, verdict: &Verdict, next: &RolloutStatus, strategy:
         return None;
     }
     let wanted = verdict.target.as_ref().and_then(|target| target.services.get(name));
-    let leads_to = wanted.and_then(|service| service.str_at(&["spec", "selector", label::POD_TEMPLATE_HASH]));
-    if leads_to == Some(new) {
+    let path = ["spec", "selector", label::POD_TEMPLATE_HASH];
+    let leads_to = wanted.and_then(|service| service.str_at(&path));
+    let led_to = view.services.get(name).and_then(|service| service.object.str_at(&path));
+    // Where somebody else's hand leads it, it may stay while there is nothing to lead it back to.
+    if leads_to == Some(new) && led_to != leads_to {
         return Some(format!("service {name} would lead to {new}"));
     }
     (next.stable_rs == new && old.stable_rs != new).then(|| format!("{new} would become stable"))
@@ -101,13 +140,16 @@ fn of_canary(view: &View, next: &RolloutStatus) -> Option<String> {
 mod tests {
     use super::*;
     use crate::{
-        kubernetes::value::Value,
         rollout::{Seen, target::Target},
         value,
     };
 
     /// A view of version `b` beside the stable `a`.
     fn view(strategy: Value, status: Value) -> View {
+        View::of(&seen(strategy, status))
+    }
+
+    fn seen(strategy: Value, status: Value) -> Seen {
         let set = |hash: &str, second: i32| {
             value!({"metadata": {"name": format!("web-{hash}"), "namespace": "shop", "uid": hash,
                     "labels": {"app": "web", label::POD_TEMPLATE_HASH: hash},
@@ -122,13 +164,7 @@ mod tests {
             value!({"metadata": {"name": "web", "namespace": "shop", "uid": "ro"}, "spec": spec, "status": said});
         let service = value!({"metadata": {"name": "active"}, "spec": {"selector": {"app": "web"}}});
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
-        View::of(&Seen {
-            now,
-            rollout,
-            sets: vec![set("a", 1), set("b", 2)],
-            services: vec![service],
-            ..Seen::default()
-        })
+        Seen { now, rollout, sets: vec![set("a", 1), set("b", 2)], services: vec![service], ..Seen::default() }
     }
 
     fn verdict(view: &View, change: impl FnOnce(&mut RolloutStatus, &mut Target)) -> Verdict {
@@ -149,7 +185,6 @@ mod tests {
             (value!({"controllerPause": true}), 4, "a", Some("step 4 would follow the pause of step 3")),
             (value!({"controllerPause": true}), 2, "b", Some("b would become stable before the pause of step 3")),
             (value!({"promoteFull": true}), 4, "b", None),
-            (value!({"stableRS": ""}), 4, "b", None),
             (value!({"currentStepIndex": 4}), 4, "b", None),
             (value!({"currentPodHash": "a"}), 4, "a", None),
         ] {
@@ -158,6 +193,43 @@ mod tests {
                 (next.current_step_index, next.stable_rs) = (Some(to), stable.into());
             });
             assert_eq!(missing(&view, &verdict).as_deref(), expected, "{status} {to} {stable}");
+        }
+    }
+
+    #[test]
+    fn s64_a_first_version_has_no_predecessor_that_serves() {
+        let refusal = "b would become stable as a first version, although web-a serves";
+        let note = |object: &mut Value, key: &str, text: &str| object.set_at(&["metadata", "annotations", key], text);
+        let none: fn(&mut Value, &mut Value) = |_, _| {};
+        let cases: [(&str, fn(&mut Value, &mut Value), Option<&str>); 6] = [
+            ("both serve", none, Some(refusal)),
+            ("the wanted one has no pods yet", |_, new| new.set_at(&["spec", "replicas"], 0), Some(refusal)),
+            ("the other one has none", |old, _| old.set_at(&["spec", "replicas"], 0), None),
+            ("none of the other's are available", |old, _| old.set_at(&["status", "availableReplicas"], 0), None),
+            (
+                "the other one was left",
+                |old, _| {
+                    old.set_at(&["metadata", "annotations", annotation::SCALE_DOWN_DEADLINE], "2026-01-01T00:02:00Z")
+                },
+                None,
+            ),
+            (
+                "the wanted one is the earlier one",
+                |old, _| old.set_at(&["metadata", "annotations", annotation::REVISION], "3"),
+                None,
+            ),
+        ];
+        for (what, change, expected) in cases {
+            let mut seen = seen(value!({"canary": {}}), value!({"stableRS": "", "currentPodHash": ""}));
+            let [old, new] = seen.sets.as_mut_slice() else { panic!() };
+            note(old, annotation::REVISION, "1");
+            note(new, annotation::REVISION, "2");
+            change(old, new);
+            let view = View::of(&seen);
+            let verdict = verdict(&view, |next, _| {
+                (next.stable_rs, next.current_pod_hash) = ("b".into(), "b".into());
+            });
+            assert_eq!(missing(&view, &verdict).as_deref(), expected, "{what}");
         }
     }
 
@@ -176,7 +248,6 @@ mod tests {
             (manual.clone(), released, "b", "a", None),
             (manual.clone(), switched, "b", "b", None),
             (manual.clone(), value!({"promoteFull": true}), "b", "b", None),
-            (manual.clone(), value!({"stableRS": ""}), "b", "b", None),
             (value!({"activeService": "active"}), value!({}), "b", "a", None),
         ] {
             let view = view(value!({"blueGreen": strategy}), status.clone());

@@ -100,10 +100,11 @@ impl<'v> Pass<'v> {
         let strategy = self.strategy();
         // Services are read as this pass leaves them: what was switched is in effect once it is written.
         next.blue_green.preview_selector = self.leads_to(strategy.map(|strategy| strategy.preview_service.as_str()));
-        next.blue_green.active_selector = self.leads_to(strategy.map(|strategy| strategy.active_service.as_str()));
         if next.blue_green.active_selector.is_empty() {
-            // Somebody took the version out of the Service. Which it was is known only from here.
-            next.blue_green.active_selector = old.blue_green.active_selector.clone();
+            // No pass has led it anywhere new: what somebody else wrote into the Service is not recorded, and approves nothing.
+            let recorded = &old.blue_green.active_selector;
+            let found = || self.leads_to(strategy.map(|strategy| strategy.active_service.as_str()));
+            next.blue_green.active_selector = if recorded.is_empty() { found() } else { recorded.clone() };
         }
         if let Some(why) = self.blue_green_promotion(&next) {
             self.promote(&mut next, why);

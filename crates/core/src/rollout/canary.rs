@@ -12,7 +12,7 @@ use super::{
     sets::Scaled,
     step::{self, Position},
     target::Verdict,
-    view::View,
+    view::{Set, View},
 };
 use crate::{
     api::{
@@ -165,18 +165,18 @@ impl<'v> Pass<'v> {
         if view.rollout.status.stable_rs.is_empty() {
             return Some("Initial deploy".into());
         }
-        if view.has_lost_stable() && !self.has_gate_ahead() {
-            return Some("The stable ReplicaSet was deleted".into());
-        }
-        let new = view.new_set()?;
+        let new = view.new_set()?.counted();
         if self.is_aborted() {
             return None;
         }
         let threshold = view.rollout.spec.strategy.canary.as_ref()?.replica_progress_threshold.as_ref();
-        let is_there = new.info.available >= self.replicas()
-            || threshold.is_some() && replicas::is_ready(threshold, Some(&new.info), self.replicas());
+        let is_there = new.available >= self.replicas()
+            || threshold.is_some() && replicas::is_ready(threshold, Some(&new), self.replicas());
         if !is_there {
             return None;
+        }
+        if view.has_lost_stable() && !self.has_gate_ahead() {
+            return Some("The stable ReplicaSet was deleted".into());
         }
         if view.memory.promotion.is_full() {
             return Some("Full promotion requested".into());
@@ -242,7 +242,9 @@ impl<'v> Pass<'v> {
             let threshold = threshold.and_then(|canary| canary.replica_progress_threshold.as_ref());
             return replicas::is_ready(threshold, self.view.new_set().map(|new| &new.info), self.replicas());
         }
-        self.with_sets(|sets| replicas::is_canary_at_size(rollout, sets, self.next.canary.weights.as_ref()))
+        // Before that, pods that are available may be those that are on their way out.
+        self.view.new_set().is_some_and(Set::is_observed)
+            && self.with_sets(|sets| replicas::is_canary_at_size(rollout, sets, self.next.canary.weights.as_ref()))
     }
 }
 

@@ -210,7 +210,10 @@ impl Pass<'_> {
     /// A template whose ReplicaSet is there keeps it.
     fn found_template(mut self) -> Verdict {
         let view = self.view;
-        self.sync_revision();
+        // A new revision would make this version the latest: which one is stable is recorded first.
+        if !view.has_remembered_stable() {
+            self.sync_revision();
+        }
         let mut status = view.rollout.status.clone();
         let name = view.new_set().map(|new| new.info.name.as_str()).unwrap_or_default();
         let (kind, told) = (condition::PROGRESSING, message::found_replica_set(name));

@@ -185,20 +185,13 @@ fn ownership(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
                 continue;
             }
             Action::Patch { object: Subject::Run, name, .. } | Action::DeleteRun { name, .. } => {
-                if !view
-                    .runs
-                    .iter()
-                    .any(|run| run.name == *name && object::controller(&run.object).as_deref() == Some(uid))
-                {
+                if !view.runs.iter().any(|run| run.name == *name && may_be_ours(&run.object, uid)) {
                     broken.push(Broken::NotOurs(name.to_string()));
                 }
                 continue;
             }
             Action::Patch { object: Subject::Experiment, name, .. } | Action::DeleteExperiment { name, .. } => {
-                let is_it = |one: &super::runs::Run| {
-                    one.name == *name && object::controller(&one.object).as_deref() == Some(uid)
-                };
-                if !view.experiments.iter().any(is_it) {
+                if !view.experiments.iter().any(|one| one.name == *name && may_be_ours(&one.object, uid)) {
                     broken.push(Broken::NotOurs(name.to_string()));
                 }
                 continue;
@@ -216,6 +209,11 @@ fn ownership(view: &View, actions: &[Action], broken: &mut Vec<Broken>) {
             broken.push(Broken::NotOurs(name.to_string()));
         }
     }
+}
+
+/// Whether nobody else controls an object. One that nobody has may be adopted.
+fn may_be_ours(object: &Value, uid: &str) -> bool {
+    object::controller(object).is_none_or(|owner| owner.as_str() == uid)
 }
 
 fn sizes(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
@@ -260,7 +258,8 @@ fn sizes(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     let all_given = at >= canary.steps.len() || weight >= 100 || status.promote_full;
     for (set, wanted) in &changed {
         let is_stable = set.info.hash.as_str() == status.stable_rs && status.stable_rs != status.current_pod_hash;
-        if is_stable && *wanted == 0 && replicas > 1 && (!all_given || status.abort) {
+        // One without an available pod has no users.
+        if is_stable && set.info.available > 0 && *wanted == 0 && replicas > 1 && (!all_given || status.abort) {
             broken.push(Broken::StableGone(set.info.name.to_string()));
         }
     }
@@ -316,7 +315,7 @@ fn own_fields(object: Subject) -> &'static [&'static str] {
         Subject::Service => &["metadata.annotations", "spec.selector.rollouts-pod-template-hash"],
         Subject::Pod => &["metadata.labels", "metadata.annotations"],
         Subject::Workload => &["spec.replicas"],
-        Subject::Run | Subject::Experiment => &["spec.terminate"],
+        Subject::Run | Subject::Experiment => &["spec.terminate", "metadata.ownerReferences"],
     }
 }
 
@@ -399,7 +398,10 @@ fn availability(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
         let Some(wanted) = target.sets.get(&set.info.name).map(size) else { continue };
         let (desired, available) = (i64::from(set.info.desired), i64::from(set.info.available));
         before += available.min(desired);
-        after += available.min(wanted);
+        // One that is to lose pods keeps the rest. Of another it is not known what is left once its controller has seen how
+        // small it was meanwhile.
+        let sure = if wanted < desired || has_been_seen(&set.object) { available } else { 0 };
+        after += sure.min(wanted);
         // Where pods failed by themselves, which of them go is another question.
         shrinks |= wanted < desired && available >= desired;
         if wanted < desired && available < desired {
@@ -416,6 +418,12 @@ fn availability(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     if shrinks && before >= least && after < least {
         broken.push(Broken::TooFew { available: after, least });
     }
+}
+
+/// Whether the controller of a ReplicaSet has told the outcome of its newest specification.
+fn has_been_seen(set: &Value) -> bool {
+    let number = |path: &[&str]| set.int_at(path).unwrap_or_default();
+    number(&["status", "observedGeneration"]) >= number(&["metadata", "generation"])
 }
 
 /// With routers: traffic follows pods up, pods follow traffic down, and what steps have made goes with them.
@@ -441,8 +449,20 @@ fn traffic(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
         let new = view.sets.iter().find(|set| set.info.hash.as_str() == status.current_pod_hash);
         let available = new.map_or(0, |set| i64::from(set.info.available));
         let is_raised = after.canary > before.as_ref().map_or(0, |before| before.canary).max(recorded);
-        if is_raised && (available == 0 || !is_given && available < needed(after.canary)) {
-            broken.push(Broken::Overloaded { weight: after.canary, available, needed: needed(after.canary) });
+        let sure = if new.is_some_and(|set| has_been_seen(&set.object)) { available } else { 0 };
+        if is_raised && (available == 0 || !is_given && sure < needed(after.canary)) {
+            broken.push(Broken::Overloaded { weight: after.canary, available: sure, needed: needed(after.canary) });
+        }
+        let stable = view.sets.iter().find(|set| set.info.hash.as_str() == status.stable_rs);
+        let is_given_back = before.as_ref().is_some_and(|before| after.stable > before.stable);
+        if let Some(stable) = stable.filter(|_| is_given_back && !is_given) {
+            // Those beyond its size are on their way out.
+            let (all, size) = (i64::from(stable.info.available), size(&stable.object));
+            let available = if has_been_seen(&stable.object) { all.min(size) } else { 0 };
+            let needed = replicas.saturating_mul(after.stable).div_euclid(total);
+            if available < needed {
+                broken.push(Broken::Overloaded { weight: after.stable, available, needed });
+            }
         }
         let leads = |name: &str| {
             let service = target.services.get(name)?;
@@ -611,6 +631,26 @@ mod tests {
         );
     }
 
+    /// As if a ReplicaSet had been written to since its controller told of it.
+    fn unseen(mut seen: Seen, set: usize) -> Seen {
+        seen.sets[set].set_at(&["metadata", "generation"], 3);
+        seen.sets[set].set_at(&["status", "observedGeneration"], 2);
+        seen
+    }
+
+    #[test]
+    fn s20_pods_that_may_be_on_their_way_out_are_not_counted_on() {
+        let aborted = value!({"abort": true, "abortedAt": "2026-01-01T00:00:30Z", "currentStepIndex": 0});
+        let mut seen = seen(aborted);
+        for (set, field, count) in [(0, "replicas", 4), (0, "readyReplicas", 4), (0, "availableReplicas", 4)] {
+            seen.sets[set].set_at(&["status", field], count);
+        }
+        seen.sets[0].set_at(&["spec", "replicas"], 4);
+        let give_up = |verdict: &mut Verdict| resize(verdict, "web-b", 0);
+        check_seen(&seen, give_up, &[]);
+        check_seen(&unseen(seen, 0), give_up, &["S20: 0 available pods would be left where 4 are needed"]);
+    }
+
     /// The same behind a load balancer: four pods stable, one new, a quarter of the traffic.
     fn routed(status: Value) -> Seen {
         let mut seen = seen(status);
@@ -667,6 +707,18 @@ mod tests {
             let step = route::Move::Weights { canary: weight, additional: &[] };
             check_seen(&seen, |verdict| tell(verdict, &seen, step), expected.as_slice());
         }
+    }
+
+    #[test]
+    fn s17_traffic_goes_back_to_pods_that_can_be_counted_on() {
+        let seen = routed(value!({}));
+        let back = |seen: &Seen| {
+            let seen = seen.clone();
+            move |verdict: &mut Verdict| tell(verdict, &seen, route::Move::Weights { canary: 0, additional: &[] })
+        };
+        check_seen(&seen, back(&seen), &[]);
+        let seen = unseen(seen, 0);
+        check_seen(&seen, back(&seen), &["S17: weight 100 needs 4 pods, 0 are available"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! be too many; with one, sizes follow weights. Never decides when: it is asked in every pass and says what is right now.
 
 use crate::{
-    api::{ReplicaProgressThreshold, Rollout, TrafficWeights, WeightDestination},
+    api::{ReplicaProgressThreshold, Rollout, TrafficWeights, WeightDestination, constants::annotation},
     model::{codec, limits, replica_set::ReplicaSet},
 };
 
@@ -47,6 +47,10 @@ pub fn next(rollout: &Rollout, sets: &Sets<'_>, weights: Option<&TrafficWeights>
         (_, Some(_)) if is_routed(rollout) && weights.is_none() => {
             let all = WeightDestination { weight: limits::max_weight(rollout), ..WeightDestination::default() };
             canary(rollout, sets, Some(&TrafficWeights { stable: all, ..TrafficWeights::default() }))
+        }
+        // The stable version was lost: what was given up does not grow, but there is nothing else that could serve.
+        (Some(new), None) if !rollout.status.stable_rs.is_empty() && codec::abort(&rollout.status).is_on() => {
+            Sizes { new: limits::replicas(rollout).min(new.desired), stable: 0 }
         }
         _ => canary(rollout, sets, weights),
     }
@@ -121,13 +125,14 @@ fn is_there(rollout: &Rollout, sets: &Sets<'_>) -> bool {
 /// The sizes that end a blockade, if a canary without a router is in one: pods of an older update serve and cannot be
 /// spared, and the stable version has pods that are not available, which take the room that new ones need (L6).
 ///
-/// Its idle pods make room for as many new ones as the pods of older updates are kept for. One pod of it stays, because it
-/// is stable until another version is.
+/// Its idle pods make room for as many new ones as the pods of older updates are kept for. One pod of it stays if that
+/// leaves any room, because it is stable until another version is; it stays away until the older updates are gone.
 pub fn blockade(rollout: &Rollout, sets: &Sets<'_>) -> Option<Sizes> {
     let (new, stable) = (sets.new?, sets.other_stable()?);
     let bounds = Bounds::of(rollout);
     let others: i64 = sets.others.iter().map(|set| i64::from(set.desired)).sum();
-    if is_routed(rollout) || others == 0 || idle(stable) == 0 {
+    let has_given_way = stable.desired == 0 && !stable.note(annotation::GIVES_WAY).is_empty();
+    if is_routed(rollout) || others == 0 || idle(stable) == 0 && !has_given_way {
         return None;
     }
     let serving: i64 = [new, stable].into_iter().chain(sets.others).map(|set| counted(set, false)).sum();
@@ -138,7 +143,8 @@ pub fn blockade(rollout: &Rollout, sets: &Sets<'_>) -> Option<Sizes> {
     }
     let wanted = goal(rollout, sets).new.max(bounds.least - counted(stable, false));
     let excess = (others + wanted + kept - bounds.most).max(0);
-    let left = kept - excess.min(idle(stable)).min(kept - 1).max(0);
+    let left = kept - excess.min(idle(stable));
+    let left = if left == 0 && kept > 0 && bounds.most - others - 1 > now { 1 } else { left };
     let room = (bounds.most - others - left - now).max(0);
     Some(Split { new: wanted.clamp(now, now + room), stable: left }.into())
 }

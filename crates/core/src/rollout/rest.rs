@@ -6,7 +6,10 @@
 
 use std::fmt::{self, Write};
 
-use super::view::{self, Conditions, Set, View};
+use super::{
+    runs::Run,
+    view::{self, Conditions, Set, View},
+};
 use crate::{
     api::{
         RolloutCondition, RolloutStatus,
@@ -42,6 +45,7 @@ fn is_plain(view: &View) -> bool {
         && view.rollout.spec.workload_ref.is_none()
         && view.object.at(&generation).is_none()
         && view.orphans.is_empty()
+        && !view.runs.iter().chain(&view.experiments).any(Run::is_orphan)
         && view.strangers.is_empty()
         && !routes
         && !view::dresses(&view.rollout)

@@ -68,6 +68,11 @@ impl Run {
         self.object.str_at(&["metadata", "labels", label::POD_TEMPLATE_HASH])
     }
 
+    /// Whether nobody controls it.
+    pub fn is_orphan(&self) -> bool {
+        object::controller(&self.object).is_none()
+    }
+
     /// Whether it is on its way out.
     pub fn is_leaving(&self) -> bool {
         self.object.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null())
@@ -81,10 +86,16 @@ impl Run {
 }
 
 /// The AnalysisRuns or Experiments of a namespace, by what they are to an owner of this uid: its own, and the names that others
-/// have.
-pub fn claim(seen: &[Value], uid: &str) -> (Vec<Run>, Vec<Text>) {
-    let (own, others): (Vec<&Value>, Vec<&Value>) =
-        seen.iter().partition(|run| object::controller(run).as_deref() == Some(uid));
+/// have. Those that nobody controls and that belong to one of its `versions` are its own to be: orphaned with it, they would
+/// run on for nobody.
+pub fn claim(seen: &[Value], uid: &str, versions: &[&str]) -> (Vec<Run>, Vec<Text>) {
+    let is_own = |run: &&Value| match object::controller(run) {
+        Some(controller) => controller.as_str() == uid,
+        None => run
+            .str_at(&["metadata", "labels", label::POD_TEMPLATE_HASH])
+            .is_some_and(|hash| !hash.is_empty() && versions.contains(&hash)),
+    };
+    let (own, others): (Vec<&Value>, Vec<&Value>) = seen.iter().partition(is_own);
     let name = |run: &&Value| run.at(&["metadata", "name"]).and_then(Value::as_text).cloned().unwrap_or_default();
     (own.into_iter().map(Run::of).collect(), others.iter().map(name).collect())
 }

@@ -237,10 +237,11 @@ impl Pass<'_> {
         self.lead_to_known(&strategy.active_service, &hash);
     }
 
-    /// Leads a Service to a version, if there is one to lead to.
+    /// Leads the active Service to a version, if there is one to lead to, and records it.
     fn lead_to_known(&mut self, name: &str, hash: &str) {
         if !hash.is_empty() {
             self.switch(name, hash);
+            hash.clone_into(&mut self.next.blue_green.active_selector);
         }
     }
 
@@ -251,7 +252,7 @@ impl Pass<'_> {
         if let Some(active) = self.view.set_of(&status.blue_green.active_selector) {
             return active.info.hash.clone();
         }
-        if !active.hash.is_empty() {
+        if status.blue_green.active_selector.is_empty() && !active.hash.is_empty() {
             return active.hash.clone();
         }
         let stable = self.view.stable_set().filter(|stable| !self.is_first_switch() && stable.info.available > 0);
@@ -269,11 +270,17 @@ impl Pass<'_> {
 
     /// Whether there is nothing to pause for: a fast rollback, a full promotion, or a Service that leads there already.
     pub(super) fn is_fast_tracked(&self, active: &Service) -> bool {
-        let new = self.view.new_set().map(|new| &new.info.hash);
         self.is_fast_rollback()
             || self.view.memory.promotion.is_full()
             || self.is_first_switch() && active.hash.is_empty()
-            || Some(&self.recorded_active(active)) == new
+            || self.leads_to_new(active)
+    }
+
+    /// Whether a pass has led the active Service to the new version before, or it led there before any did.
+    fn leads_to_new(&self, active: &Service) -> bool {
+        let Some(new) = self.view.new_set() else { return false };
+        let recorded = self.view.rollout.status.blue_green.active_selector.as_str();
+        recorded == new.info.hash.as_str() || self.is_first_switch() && active.hash == new.info.hash
     }
 
     /// Whether every movement of pods and Services stands still: a person said so, or an analysis did not know.

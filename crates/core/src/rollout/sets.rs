@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     pass::{Pass, end},
     replicas::{self, Sets, Sizes},
-    runs::Slot,
+    runs::{Run, Slot},
     view::{self, Set},
 };
 use crate::{
@@ -122,9 +122,10 @@ impl Pass<'_> {
         }
         self.remove_deadlines();
         let view = self.view;
+        // Behind a router sizes follow weights, and weights wait for pods that stay.
         let is_routed =
             view.rollout.spec.strategy.canary.as_ref().is_some_and(|canary| canary.traffic_routing.is_some());
-        let count = |set: &Set| if is_routed { set.info.clone() } else { counted(set) };
+        let count = |set: &Set| if is_routed { set.info.clone() } else { set.counted() };
         let (new, stable) = (view.new_set().map(count), view.stable_set().map(count));
         let others: Vec<ReplicaSet> = view.others().map(count).collect();
         let sets = Sets { new: new.as_ref(), stable: stable.as_ref(), others: &others };
@@ -239,7 +240,7 @@ impl Pass<'_> {
         let AbortDelay::After { delay, .. } = limits::abort_scale_down_delay(&view.rollout) else {
             return Hold::Unreadable;
         };
-        if view.stable_set().is_some_and(|stable| stable.info.available >= self.replicas()) {
+        if view.stable_set().is_some_and(|stable| stable.staying() >= self.replicas()) {
             self.set_deadline(new, view.now.saturating_add(delay).unwrap_or(Timestamp::MAX));
         }
         Hold::Stay
@@ -498,7 +499,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Adopts ReplicaSets that nobody controls and its selector matches, and lets go of those it does not.
+    /// Adopts ReplicaSets that nobody controls and its selector matches, with what else was orphaned with them, and lets go of
+    /// those it does not.
     pub(super) fn claim(&mut self) {
         self.note_workload();
         let view = self.view;
@@ -512,6 +514,13 @@ impl Pass<'_> {
                 refers::adopt(&mut object, &view.rollout);
                 self.target.routes.put(id.clone(), object);
             }
+        }
+        let orphaned = |run: &&Run| run.is_orphan() && !run.is_leaving();
+        for run in view.runs.iter().filter(orphaned) {
+            self.target.runs.entry(run.name.clone()).and_modify(|run| refers::adopt(run, &view.rollout));
+        }
+        for experiment in view.experiments.iter().filter(orphaned) {
+            self.target.experiments.entry(experiment.name.clone()).and_modify(|one| refers::adopt(one, &view.rollout));
         }
         for stranger in &view.strangers {
             let mut released = stranger.clone();
@@ -582,13 +591,6 @@ enum Role {
     New,
     Stable,
     None,
-}
-
-/// A ReplicaSet with the pods that can be counted on. Until its controller has seen its newest size, the pods it reports
-/// as available may be on their way out: one that shrank and grows again reports those it is about to lose (S20).
-fn counted(set: &Set) -> ReplicaSet {
-    let available = if set.is_observed() { set.info.available } else { 0 };
-    ReplicaSet { available, ..set.info.clone() }
 }
 
 fn revision_text(set: &Set) -> &str {

@@ -113,8 +113,11 @@ impl<'v> Pass<'v> {
         };
         let recorded = self.recorded();
         if view.memory.promotion.is_full() {
+            let carried = share(self.max_weight(), new.info.available, self.replicas());
             let weight = match recorded {
-                _ if dynamic => share(self.max_weight(), new.info.available, self.replicas()),
+                // Pods that are on their way out may be among them: enough to stay, not to be given more.
+                Some(weights) if dynamic && !new.is_observed() => carried.min(weights.canary.weight),
+                _ if dynamic => carried,
                 Some(weights) if self.may_repoint(new) => weights.canary.weight,
                 Some(_) | None => 0,
             };
@@ -129,7 +132,7 @@ impl<'v> Pass<'v> {
     fn weight_of_steps(&self, new: &Set) -> i32 {
         let rollout = &self.view.rollout;
         let Some(Position { index, step, so_far }) = step::position(rollout) else { return 0 };
-        if self.with_sets(|sets| replicas::is_canary_at_size(rollout, sets, None)) {
+        if new.is_observed() && self.with_sets(|sets| replicas::is_canary_at_size(rollout, sets, None)) {
             return if step.is_some() { step::set_weight(rollout) } else { self.max_weight() };
         }
         let done = &so_far[..so_far.len().min(usize::try_from(index).unwrap_or_default())];
@@ -142,7 +145,7 @@ impl<'v> Pass<'v> {
         let needed = replicas::for_weight(self.replicas(), before, self.max_weight());
         let is_given = step::canary_scale(rollout).is_some()
             || routing(self.view).is_some_and(|(canary, _)| canary.replica_progress_threshold.is_some());
-        if before > now && i64::from(new.info.available) < needed && !is_given { now } else { before }
+        if before > now && i64::from(new.staying()) < needed && !is_given { now } else { before }
     }
 
     /// What the new version keeps while traffic goes back to the stable one: nothing, or, if that shrank, as much as the
@@ -159,8 +162,9 @@ impl<'v> Pass<'v> {
         if replicas == 0 {
             return 0;
         }
-        let carried = share(max, stable.info.available, replicas);
-        let desired = step::desired_weight(&view.rollout, Some(&new.info), Some(&stable.info));
+        let stable = ReplicaSet { available: stable.staying(), ..stable.info.clone() };
+        let carried = share(max, stable.available, replicas);
+        let desired = step::desired_weight(&view.rollout, Some(&new.info), Some(&stable));
         if desired <= 0 {
             max.saturating_sub(carried).max(0).min(now)
         } else if carried < max.saturating_sub(desired) {
@@ -245,11 +249,12 @@ impl<'v> Pass<'v> {
     /// Whether the stable version has the pods for this share.
     fn stable_carries(&self, weight: i32) -> bool {
         let Some((canary, _)) = routing(self.view) else { return false };
-        // What is lost carries nothing, whatever goes there: more for the new version can only be better.
-        let Some(stable) = self.view.stable_set() else { return self.view.has_lost_stable() };
+        // What is lost carries nothing, whatever goes there: more for the new version can only be better, unless it was given up.
+        let Some(stable) = self.view.stable_set() else { return self.view.has_lost_stable() && !self.is_aborted() };
         let needed = share(weight, self.replicas(), self.max_weight());
-        stable.info.available >= needed
-            || replicas::is_ready(canary.replica_progress_threshold.as_ref(), Some(&stable.info), needed)
+        let stable = ReplicaSet { available: stable.staying(), ..stable.info.clone() };
+        stable.available >= needed
+            || replicas::is_ready(canary.replica_progress_threshold.as_ref(), Some(&stable), needed)
     }
 
     /// Status says where traffic goes.
@@ -329,7 +334,7 @@ impl<'v> Pass<'v> {
     pub(super) fn may_repoint(&self, set: &Set) -> bool {
         let Some(canary) = self.recorded().map(|weights| &weights.canary) else { return true };
         let needed = replicas::for_weight(self.replicas(), canary.weight, self.max_weight());
-        canary.weight == 0 || set.info.hash == canary.pod_template_hash || i64::from(set.info.available) >= needed
+        canary.weight == 0 || set.info.hash == canary.pod_template_hash || i64::from(set.staying()) >= needed
     }
 
     /// The Services that change places: until it is promoted, the canary's leads to the new version, pods or not. The stable
@@ -358,7 +363,7 @@ impl<'v> Pass<'v> {
     pub(super) fn held_by_traffic(&self, size: i32) -> i32 {
         let view = self.view;
         let (Some(new), Some((canary, _))) = (view.new_set(), routing(view)) else { return size };
-        if view.new == view.stable || view.has_lost_stable() {
+        if view.new == view.stable || view.has_lost_stable() && !self.is_aborted() {
             // Also while status is still about another one.
             return self.replicas();
         }
@@ -377,7 +382,7 @@ impl<'v> Pass<'v> {
     pub(super) fn routed_others(&mut self) -> Scaled {
         let view = self.view;
         let dynamic = routing(view).is_some_and(|(canary, _)| canary.dynamic_stable_scale);
-        let available: i64 = view.sets.iter().map(|set| i64::from(set.info.available)).sum();
+        let available: i64 = view.sets.iter().map(|set| i64::from(set.counted().available)).sum();
         let mut spare = available - i64::from(self.replicas()) + i64::from(limits::max_unavailable(&view.rollout));
         let mut old: Vec<&Set> = view.others().filter(|set| set.info.desired > 0).collect();
         old.sort_by_key(|set| std::cmp::Reverse(set.revision()));

@@ -216,6 +216,18 @@ impl Set {
         generation <= self.object.int_at(&["status", "observedGeneration"]).unwrap_or_default()
     }
 
+    /// The ReplicaSet with the pods that can be counted on. Until its controller has seen its newest size, the pods it
+    /// reports as available may be on their way out: one that shrank and grows again reports those it is about to lose (S20).
+    pub fn counted(&self) -> ReplicaSet {
+        let available = if self.is_observed() { self.info.available } else { 0 };
+        ReplicaSet { available, ..self.info.clone() }
+    }
+
+    /// How many pods serve and stay: those that can be counted on, without those beyond its size, which are on their way out.
+    pub fn staying(&self) -> i32 {
+        self.counted().available.min(self.info.desired)
+    }
+
     /// Whether its pods cannot be made.
     pub fn is_failing(&self) -> bool {
         let conditions = self.object.list_at(&["status", "conditions"]);
@@ -267,7 +279,9 @@ impl View {
         let (new, mut stable) = versions(&rollout, &hash, &claim.owned, &seen.altered);
         if let Some(index) = remembered(&rollout, &claim.owned, new, &services) {
             let hash = replica_set::hash(&claim.owned[index]).to_owned();
-            rollout.status.blue_green.active_selector.clone_from(&hash);
+            if rollout.spec.strategy.blue_green.is_some() {
+                rollout.status.blue_green.active_selector.clone_from(&hash);
+            }
             (rollout.status.stable_rs, stable) = (hash, Some(index));
         }
         // Rare, and costly to find out: only where the template is about to matter.
@@ -281,8 +295,9 @@ impl View {
                 reading = None;
             }
         }
-        let (runs, other_runs) = runs::claim(&seen.runs, &rollout.metadata.uid);
-        let (experiments, other_experiments) = runs::claim(&seen.experiments, &rollout.metadata.uid);
+        let versions: Vec<&str> = claim.owned.iter().map(replica_set::hash).collect();
+        let (runs, other_runs) = runs::claim(&seen.runs, &rollout.metadata.uid, &versions);
+        let (experiments, other_experiments) = runs::claim(&seen.experiments, &rollout.metadata.uid, &versions);
         View {
             now: seen.now,
             written: seen.written,
@@ -346,6 +361,12 @@ impl View {
             && status.stable_rs == hash
             && status.observed_generation == self.rollout.metadata.generation.to_string()
             && status.workload_observed_generation == workload
+    }
+
+    /// Whether status was lost, and which version is stable is known from the ReplicaSets only.
+    pub fn has_remembered_stable(&self) -> bool {
+        let said = self.object.str_at(&["status", "stableRS"]).unwrap_or_default();
+        said.is_empty() && !self.rollout.status.stable_rs.is_empty()
     }
 
     /// Whether a version was promoted whose ReplicaSet is gone: somebody deleted it. What is wanted now is no first
@@ -432,33 +453,40 @@ fn versions(rollout: &Rollout, hash: &str, sets: &[Value], altered: &[Text]) -> 
     (new, stable)
 }
 
-/// Which ReplicaSet was stable before status was lost, as when a blue-green Rollout is orphaned and created again with another
-/// template: the one to which the active Service leads that this Rollout has taken over, or the only one that runs. What is asked
-/// for now is no first version then, and has its gate before it.
+/// Which ReplicaSet was stable before status was lost, as when a Rollout is orphaned and created again; `None` if no other
+/// than the wanted one serves. What is asked for now is no first version then, and has its steps and gates before it.
+///
+/// Of the versions with pods the one with the lowest revision: each later attempt has a higher one, approved or not. Pods
+/// with a deadline were left already. A Service that this Rollout has taken over tells where it stood in an update, but never
+/// that the wanted version is the stable one: who edits it approves nothing.
 fn remembered(
     rollout: &Rollout,
     sets: &[Value],
     new: Option<usize>,
     services: &BTreeMap<Text, Service>,
 ) -> Option<usize> {
-    let status = &rollout.status;
-    let strategy = rollout.spec.strategy.blue_green.as_ref()?;
-    if !status.stable_rs.is_empty() || !status.current_pod_hash.is_empty() {
+    if !rollout.status.stable_rs.is_empty() {
         return None;
     }
-    let sets: Vec<ReplicaSet> = sets.iter().map(ReplicaSet::of).collect();
-    let may_be = |set: &ReplicaSet| !set.hash.is_empty() && !set.deleting;
+    let strategy = &rollout.spec.strategy;
+    let active = strategy.blue_green.as_ref().map(|strategy| strategy.active_service.as_str());
+    let stable = strategy.canary.as_ref().map(|canary| canary.stable_service.as_str());
     let is_ours = |service: &&Service| super::services::leader(&service.object) == Some(rollout.metadata.name.as_str());
-    let led = services.get(strategy.active_service.as_str()).filter(is_ours).map(|service| &service.hash);
-    if let Some(index) = sets.iter().position(|set| may_be(set) && led == Some(&set.hash)) {
-        return Some(index).filter(|index| Some(*index) != new);
+    let led = active.or(stable).and_then(|name| services.get(name)).filter(is_ours).map(|service| &service.hash);
+    let sets: Vec<ReplicaSet> = sets.iter().map(ReplicaSet::of).collect();
+    let may_be = |index: &usize| !sets[*index].hash.is_empty() && !sets[*index].deleting;
+    let known = (0..sets.len()).filter(may_be);
+    if let Some(index) = known.clone().find(|index| Some(*index) != new && led == Some(&sets[*index].hash)) {
+        return Some(index);
     }
-    let has_pods = |set: &ReplicaSet| set.desired > 0 || set.current > 0;
-    let mut running = (0..sets.len()).filter(|index| has_pods(&sets[*index]));
-    match (running.next(), running.next()) {
-        (Some(only), None) if Some(only) != new && may_be(&sets[only]) && sets[only].available > 0 => Some(only),
-        _ => None,
-    }
+    let rank = |index: &usize| {
+        let set = &sets[*index];
+        (set.has_scale_down_deadline(), set.revision().unwrap_or(i64::MAX), set.created)
+    };
+    let has_pods = |index: &usize| sets[*index].desired > 0;
+    let serving: Vec<usize> = known.filter(has_pods).collect();
+    let earliest = serving.iter().copied().min_by_key(rank);
+    earliest.filter(|_| serving.iter().any(|index| Some(*index) != new))
 }
 
 fn service(object: &Value) -> (Text, Service) {
