@@ -1,6 +1,7 @@
 //! The whole system in one process and in virtual time: what tests, forecasts and the fault simulator run on.
 
 mod act;
+mod calm;
 pub mod checker;
 mod compare;
 #[cfg(test)]

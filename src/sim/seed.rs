@@ -1,13 +1,16 @@
 //! A story that a seed tells: any Rollout, anything people and the world may do to it, any weather, and then quiet.
 //!
 //! The same seed tells the same story and has the same weather, bit for bit. Whatever happened, once it is quiet
-//! everything must come to rest within the waits that were declared and a minute; no rule may be broken on the way.
+//! everything must come to rest within the waits that were declared and a minute, and once somebody sets a good image and
+//! approves it, nothing may be left over; no rule may be broken on the way.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
+    calm,
     faults::{Dice, Weather},
     local::Local,
+    measure::WEB,
     story::{Player, Story},
     trace::Trace,
 };
@@ -27,6 +30,9 @@ pub struct Run {
     pub writes: u64,
 }
 
+/// Images whose pods become ready.
+const GOOD: [&str; 3] = ["app:v1", "app:v2", "app:v3"];
+
 /// Runs a seed.
 pub fn run(seed: u64) -> Run {
     let mut dice = Dice::new(seed);
@@ -38,6 +44,7 @@ pub fn run(seed: u64) -> Run {
     local.faults.weather = weather(&mut dice);
     let mut player = Player::new(local);
     player.trace = Some(Trace::default());
+    player.local.web.set(&story.web);
     for object in &story.objects {
         player.act(&value!({"apply": object.clone()}));
         player.main = "web".into();
@@ -46,14 +53,23 @@ pub fn run(seed: u64) -> Run {
         player.act(act);
     }
     player.local.faults = super::faults::Faults::default();
-    let complaints = quiet(&mut player, declared(&story));
+    let waits = declared(&story);
+    let mut complaints = quiet(&mut player, waits);
+    let image = *dice.pick(&GOOD).unwrap_or(&"app:v1");
+    let wrong = calm::settle(&mut player, &story, image, (waits + 2 * SLACK) * 1000);
+    complaints.extend(wrong.into_iter().map(|wrong| format!("L1: left in peace, but {wrong}")));
+    complaints.extend(broken(&player));
+    complaints.dedup();
     let trace = player.trace.take().map(|trace| trace.text()).unwrap_or_default();
     Run { trace: format!("# seed {seed}\n{trace}"), complaints, writes: player.local.writes() }
 }
 
 /// Nothing happens any more: everything comes to rest in time, and stays so.
 fn quiet(player: &mut Player, waits: i64) -> Vec<String> {
-    player.act(&value!({"controller": "start"}));
+    player.act(&value!({"controller": "continue"}));
+    if !player.local.is_running() {
+        player.act(&value!({"controller": "start"}));
+    }
     player.pass_time((waits + SLACK) * 1000);
     let mut complaints: Vec<String> = Vec::new();
     let before = (player.local.store().version(), player.local.events.len());
@@ -68,10 +84,13 @@ fn quiet(player: &mut Player, waits: i64) -> Vec<String> {
     if !is_deleted && !["Healthy", "Paused", "Degraded"].contains(&phase) {
         complaints.push(format!("L1: at rest, but {phase}"));
     }
-    complaints.extend(player.local.refused.iter().map(|(place, broken)| format!("refused {place}: {broken}")));
-    complaints.extend(player.local.checker.broken());
-    complaints.dedup();
     complaints
+}
+
+/// The rules that were broken.
+fn broken(player: &Player) -> Vec<String> {
+    let refused = player.local.refused.iter().map(|(place, broken)| format!("refused {place}: {broken}"));
+    refused.chain(player.local.checker.broken()).collect()
 }
 
 fn count(dice: &mut Dice, below: u64) -> i64 {
@@ -128,17 +147,70 @@ fn story(dice: &mut Dice) -> Story {
             spec.set_at(&[key], value);
         }
     }
-    let rollout = value!({"rollout": {"replicas": count(dice, 6), "strategy": strategy(dice), "spec": spec}});
-    let services = ["active", "preview", "stable", "canary", "root"].map(|name| value!({"service": name}));
-    let acts = (0..2 + dice.below(9)).flat_map(|_| [act(dice), pause(dice)]).collect();
+    let strategy = strategy(dice);
+    let mut rollout = value!({"replicas": count(dice, 6), "strategy": strategy.clone()});
+    let refers = chance(dice, 15);
+    if refers {
+        let workload = value!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web-dep"});
+        for (key, value) in [("template", Value::Null), ("selector", Value::Null), ("workloadRef", workload)] {
+            spec.set_at(&[key], value);
+        }
+    }
+    rollout.set_at(&["spec"], spec);
+    let services = ["active", "preview", "stable", "canary", "root", "ping", "pong"];
+    let deployment = value!({"deployment": {"name": "web-dep", "app": "web", "replicas": 0}});
+    let objects = services.map(|name| value!({"service": name})).into_iter().chain(routers(&strategy));
+    let acts = (0..2 + dice.below(9)).flat_map(|_| [act(dice, &strategy, refers), pause(dice)]).collect();
     Story {
         name: "seed".into(),
         title: String::new(),
-        objects: services.into_iter().chain(ingresses()).chain([template(), rollout]).collect(),
+        objects: objects
+            .chain(refers.then_some(deployment))
+            .chain([template(), value!({"rollout": rollout})])
+            .collect(),
         acts,
         web: value!({"m": {"v": 1}}),
         settles: false,
     }
+}
+
+/// The objects of the routers that a strategy names.
+fn routers(strategy: &Value) -> Vec<Value> {
+    let routing = strategy.at(&["canary", "trafficRouting"]).cloned().unwrap_or_default();
+    let mut objects: Vec<Value> = ingresses().into();
+    let kinds = match routing.get("istio") {
+        Some(_) => &["VirtualService", "DestinationRule"][..],
+        None if routing.get("smi").is_some() => &["TrafficSplit"],
+        None if routing.get("traefik").is_some() => &["TraefikService"],
+        None => &[],
+    };
+    // Definitions come first.
+    objects.splice(0..0, kinds.iter().map(|kind| value!({"served": *kind})));
+    if routing.get("istio").is_some() {
+        let route = |one: Value, other: Value| value!([{"destination": one, "weight": 100}, {"destination": other, "weight": 0}]);
+        let host = |name: &str| value!({"host": name});
+        let subset = |name: &str| value!({"host": "web", "subset": name});
+        let route = if routing.at(&["istio", "destinationRule"]).is_some() {
+            route(subset("stable"), subset("canary"))
+        } else if strategy.at(&["canary", "pingPong"]).is_some() {
+            route(host("ping"), host("pong"))
+        } else {
+            route(host("stable"), host("canary"))
+        };
+        let rule = value!({"name": "primary", "route": route});
+        let subsets = ["stable", "canary"].map(|name| value!({"name": name, "labels": {"app": "web"}}));
+        objects.push(value!({"virtualservice": {"name": "vs", "spec": {"hosts": ["web"], "http": [rule]}}}));
+        objects.push(
+            value!({"destinationrule": {"name": "dr", "spec": {"host": "web", "subsets": Value::list(subsets)}}}),
+        );
+    }
+    if routing.get("traefik").is_some() {
+        let service = |name: &str, weight: i64| value!({"name": name, "port": 80, "weight": weight});
+        let weighted = value!({"services": [service("stable", 100), service("canary", 0)]});
+        objects.push(value!({"apiVersion": "traefik.io/v1alpha1", "kind": "TraefikService",
+            "metadata": {"name": "traefik"}, "spec": {"weighted": weighted}}));
+    }
+    objects
 }
 
 fn ingresses() -> [Value; 2] {
@@ -150,7 +222,7 @@ fn ingresses() -> [Value; 2] {
 
 /// What analyses measure: twice, so that every run ends.
 fn template() -> Value {
-    let web = value!({"web": {"url": "%WEB%/m", "jsonPath": "{$.v}"}});
+    let web = value!({"web": {"url": format!("{WEB}/m"), "jsonPath": "{$.v}"}});
     let metric = value!({"name": "m", "count": 2, "interval": "1s", "provider": web,
         "successCondition": "result == 1", "failureCondition": "result == 2"});
     value!({"analysis": {"name": "t", "metrics": [metric]}})
@@ -172,13 +244,14 @@ fn canary(dice: &mut Dice) -> Value {
         canary.set_at(&["maxSurge"], surge.clone());
         canary.set_at(&["maxUnavailable"], missing.clone());
     }
-    let routed = chance(dice, 35);
+    let routed = chance(dice, 45);
     if routed || chance(dice, 30) {
         canary.set_at(&["stableService"], "stable");
         canary.set_at(&["canaryService"], "canary");
     }
     if routed {
         route(dice, &mut canary);
+        steps_of_routers(dice, &mut canary);
     }
     if chance(dice, 15) {
         canary.set_at(&["canaryMetadata"], value!({"labels": {"role": "canary"}}));
@@ -190,15 +263,34 @@ fn canary(dice: &mut Dice) -> Value {
     value!({"canary": canary})
 }
 
-/// Behind nginx or a load balancer, or both.
+/// Behind one router, or behind nginx and a load balancer.
 fn route(dice: &mut Dice, canary: &mut Value) {
-    let routers = dice.below(3);
-    if routers != 1 {
+    let router = dice.below(9);
+    if [0, 2].contains(&router) {
         canary.set_at(&["trafficRouting", "nginx"], value!({"stableIngress": "nginx"}));
     }
-    if routers != 0 {
+    if [1, 2].contains(&router) {
         let alb = value!({"ingress": "alb", "rootService": "root", "servicePort": 80});
         canary.set_at(&["trafficRouting", "alb"], alb);
+    }
+    match router {
+        3 => canary.set_at(&["trafficRouting", "smi"], Value::object()),
+        4 => canary.set_at(&["trafficRouting", "traefik"], value!({"weightedTraefikServiceName": "traefik"})),
+        5 | 6 => canary.set_at(&["trafficRouting", "istio"], value!({"virtualService": {"name": "vs"}})),
+        7 => {
+            let rule = value!({"name": "dr", "canarySubsetName": "canary", "stableSubsetName": "stable"});
+            let istio = value!({"virtualService": {"name": "vs"}, "destinationRule": rule});
+            canary.set_at(&["trafficRouting", "istio"], istio);
+            canary.remove_at(&["stableService"]);
+            canary.remove_at(&["canaryService"]);
+        }
+        8 => {
+            canary.set_at(&["trafficRouting", "istio"], value!({"virtualService": {"name": "vs"}}));
+            canary.set_at(&["pingPong"], value!({"pingService": "ping", "pongService": "pong"}));
+            canary.remove_at(&["stableService"]);
+            canary.remove_at(&["canaryService"]);
+        }
+        _ => {}
     }
     if chance(dice, 40) {
         canary.set_at(&["dynamicStableScale"], true);
@@ -216,11 +308,36 @@ fn route(dice: &mut Dice, canary: &mut Value) {
     }
 }
 
+/// Steps that only a router has.
+fn steps_of_routers(dice: &mut Dice, canary: &mut Value) {
+    let mut steps = canary.list_at(&["steps"]).to_vec();
+    if chance(dice, 30) {
+        steps.insert(0, value!({"setCanaryScale": {"replicas": 1 + count(dice, 2)}}));
+        if chance(dice, 50) {
+            steps.push(value!({"setCanaryScale": {"matchTrafficWeight": true}}));
+            steps.push(value!({"setWeight": 50}));
+        }
+    }
+    if canary.at(&["trafficRouting", "istio"]).is_some() && chance(dice, 30) {
+        let header = value!({"headerName": "x", "headerValue": {"exact": "y"}});
+        canary.set_at(&["trafficRouting", "managedRoutes"], value!([{"name": "hdr"}]));
+        steps.insert(steps.len().min(1), value!({"setHeaderRoute": {"name": "hdr", "match": [header]}}));
+        steps.push(value!({"setHeaderRoute": {"name": "hdr"}}));
+    }
+    canary.set_at(&["steps"], steps);
+}
+
 fn steps(dice: &mut Dice) -> Value {
-    let step = |dice: &mut Dice| match dice.below(11) {
+    let step = |dice: &mut Dice| match dice.below(12) {
         0 | 1 => value!({"pause": {}}),
         2 | 3 => value!({"pause": {"duration": 1 + count(dice, 12)}}),
         4 => value!({"analysis": analysis()}),
+        5 if chance(dice, 50) => {
+            let templates =
+                value!([{"name": "baseline", "specRef": "stable"}, {"name": "canary", "specRef": "canary"}]);
+            let duration = format!("{}s", 1 + count(dice, 5));
+            value!({"experiment": {"duration": duration, "scaleDownDelaySeconds": 1, "templates": templates}})
+        }
         _ => value!({"setWeight": *dice.pick(&[0, 10, 25, 33, 50, 67, 100]).unwrap_or(&50)}),
     };
     let steps: Vec<Value> = (0..dice.below(6)).map(|_| step(dice)).collect();
@@ -256,43 +373,68 @@ fn blue_green(dice: &mut Dice) -> Value {
 }
 
 /// Something that people or the world do.
-fn act(dice: &mut Dice) -> Value {
+fn act(dice: &mut Dice, strategy: &Value, refers: bool) -> Value {
     let revision = 1 + count(dice, 4);
-    let pods = value!({"revision": revision, "count": 1 + count(dice, 3)});
-    if chance(dice, 20) {
-        return edit(dice, revision);
+    let pods = value!({"revision": revision, "count": *dice.pick(&[1, 1, 2, 9]).unwrap_or(&1)});
+    if chance(dice, 25) {
+        return edit(dice, revision, refers);
     }
-    match dice.below(22) {
-        0..=4 => value!({"set-image": *dice.pick(&["app:v1", "app:v2", "app:v3"]).unwrap_or(&"app:v1")}),
-        5 => value!({"set-image": *dice.pick(&["app:bad", "app:never-ready", "app:slow-3"]).unwrap_or(&"app:bad")}),
-        6 | 7 => value!({"promote": null}),
-        8 => value!({"promote": {"full": true}}),
-        9 => value!({"promote": {"skip": "step"}}),
-        10 | 11 => value!({"abort": null}),
-        12 => value!({"retry": null}),
-        13 => value!({"undo": null}),
-        14 => value!({"scale": count(dice, 7)}),
-        15 => value!({"delete-pod": pods}),
-        16 => value!({"unready-pod": pods}),
-        17 => value!({"restart": null}),
-        18 => value!({"controller": "restart"}),
-        19 => value!({"pause": null}),
-        20 => value!({"resume": null}),
+    match dice.below(27) {
+        0..=4 => value!({"set-image": *dice.pick(&GOOD).unwrap_or(&"app:v1")}),
+        5 | 6 => {
+            value!({"set-image": *dice.pick(&["app:bad", "app:bad-2", "app:never-ready", "app:slow-3"]).unwrap_or(&"app:bad")})
+        }
+        7 | 8 => value!({"promote": null}),
+        9 => value!({"promote": {"full": true}}),
+        10 => value!({"promote": {"skip": "step"}}),
+        11 | 12 => value!({"abort": null}),
+        13 => value!({"retry": null}),
+        14 => value!({"undo": null}),
+        15 => value!({"undo": {"to": revision}}),
+        16 => value!({"scale": count(dice, 7)}),
+        17 => value!({"patch": {"patch": {"spec": {"replicas": count(dice, 6)}}}}),
+        18 => value!({"delete-pod": pods}),
+        19 => value!({"unready-pod": pods}),
+        20 => value!({"restart": null}),
+        21 => value!({"controller": "restart"}),
+        22 => value!({"controller": *dice.pick(&["kill", "start", "stop", "continue"]).unwrap_or(&"kill")}),
+        23 => value!({"pause": null}),
+        24 => value!({"resume": null}),
+        25 => edit_steps(dice, strategy),
         _ => value!({"patch": {"patch": {"spec": {"strategy": {"canary": {"steps": steps(dice)}}}}}}),
     }
 }
 
+/// One step is changed, added or taken away.
+fn edit_steps(dice: &mut Dice, strategy: &Value) -> Value {
+    let mut steps = strategy.list_at(&["canary", "steps"]).to_vec();
+    let at = usize::try_from(count(dice, steps.len() as u64)).unwrap_or_default();
+    match steps.get_mut(at) {
+        Some(step) if step.get("setWeight").is_some() => step.set_at(&["setWeight"], 1 + count(dice, 99)),
+        Some(step) if step.at(&["pause", "duration"]).is_some() => {
+            step.set_at(&["pause", "duration"], 1 + count(dice, 3))
+        }
+        _ if chance(dice, 50) => steps.push(value!({"setWeight": 90})),
+        _ => drop(steps.pop()),
+    }
+    value!({"patch": {"patch": {"spec": {"strategy": {"canary": {"steps": steps}}}}}})
+}
+
 /// Something that people do by hand to what the engine looks after.
-fn edit(dice: &mut Dice, revision: i64) -> Value {
-    let service = *dice.pick(&["active", "preview", "stable", "canary"]).unwrap_or(&"active");
+fn edit(dice: &mut Dice, revision: i64, refers: bool) -> Value {
+    let service = *dice.pick(&["active", "preview", "stable", "canary", "ping", "pong"]).unwrap_or(&"active");
     let set = |size: i64| value!({"kind": "ReplicaSet", "revision": revision, "patch": {"spec": {"replicas": size}}});
-    match dice.below(14) {
+    let after = |dice: &mut Dice| *dice.pick(&[0.0, 0.2, 2.0]).unwrap_or(&0.0);
+    match dice.below(16) {
         0 | 1 => value!({"orphan": null}),
         2 => value!({"recreate": {"policy": *dice.pick(&["Background", "Foreground"]).unwrap_or(&"Background")}}),
-        3 => value!({"reset-service": {"name": service, "after": *dice.pick(&[0.0, 0.2, 2.0]).unwrap_or(&0.0)}}),
+        3 => value!({"reset-service": {"name": service, "after": after(dice)}}),
         4 => value!({"unhash-service": service}),
         5 => value!({"edit-service": {"name": service, "revision": revision}}),
-        6 => value!({"delete": {"kind": "ReplicaSet", "revision": revision}}),
+        6 => {
+            let policy = *dice.pick(&["Background", "Foreground"]).unwrap_or(&"Background");
+            value!({"delete": {"kind": "ReplicaSet", "revision": revision, "propagation": policy}})
+        }
         7 => value!({"patch": set(count(dice, 5))}),
         8 => value!({"delete-runs": null}),
         9 | 10 => value!({"web": {"m": {"v": *dice.pick(&[0, 1, 1, 2]).unwrap_or(&1)}}}),
@@ -307,10 +449,10 @@ fn edit(dice: &mut Dice, revision: i64) -> Value {
             };
             value!({what: act})
         }
-        12 => {
-            let after = *dice.pick(&[0.0, 0.2, 2.0]).unwrap_or(&0.0);
-            value!({"reset": {"object": dice.pick(&ingresses()).cloned(), "after": after}})
-        }
+        12 => value!({"reset": {"object": dice.pick(&ingresses()).cloned(), "after": after(dice)}}),
+        13 => value!({"edit-route": if chance(dice, 50) { [100, 0] } else { [50, 50] }.map(Value::from).to_vec()}),
+        14 => value!({"delete": {"kind": "TrafficSplit", "name": "web"}}),
+        _ if refers => value!({"scale": 0}),
         _ => {
             value!({"patch": {"patch": {"spec": {"replicas": 0, "template": {"spec": {"containers": [{"name": "app", "image": "app:v1"}]}}}}}})
         }
