@@ -43,7 +43,7 @@ pub(super) fn settle(player: &mut Player, story: &Story, image: &str, millis: i6
     }
     player.act(&value!({"patch": {"patch": patch}}));
     player.act(&value!({"set-image": image}));
-    let (mut left, mut retries) = (millis, 0);
+    let (mut left, mut retries, mut is_patient) = (millis, 0, true);
     loop {
         player.pass_time(LOOK);
         left -= LOOK;
@@ -52,8 +52,10 @@ pub(super) fn settle(player: &mut Player, story: &Story, image: &str, millis: i6
             return wrong;
         }
         let rollout = player.rollout();
-        if retries == PATIENCE {
-            // An experiment with pods of a bad stable version, for one, can only fail.
+        if is_patient && (retries == PATIENCE || left < millis / 2) {
+            // An experiment with pods of a bad stable version, for one, can only fail, and a step that gives traffic back to
+            // it waits for ever.
+            is_patient = false;
             player.act(&value!({"promote": {"full": true}}));
         }
         if rollout.at(&["status", "abort"]).and_then(Value::as_bool) == Some(true) {
