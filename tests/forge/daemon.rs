@@ -143,7 +143,7 @@ async fn from_push_to_commit_status_through_the_daemon() {
     // A version that never becomes ready: the deadline passes, the Rollout is aborted, the commit has failed.
     let bad = commit(&gitea, tree.path(), &pushed, "web:never-ready");
     let (_, words) = ended(&gitea, &daemon, &all, &bad, &["failure"]).await;
-    assert!(words.contains("web: aborted: ") && words.contains("held since commit"), "{words}");
+    assert!(words.contains("web: held since commit ") && words.contains(": aborted: "), "{words}");
 
     // One that is overtaken, and the one that overtakes it.
     let slow = commit(&gitea, tree.path(), &pushed, "web:slow-3");

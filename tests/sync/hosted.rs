@@ -155,7 +155,7 @@ async fn l13_a_last_word_outlives_a_restart_and_arrives_once() {
     scene.pass(7200).await;
     assert_eq!(host.about(&second), [format!("{CONTEXT}: success, rolled out: 3 objects")]);
     let about = host.about(&third);
-    assert!(about.len() == 1 && about[0].contains(": failure, web: aborted: "), "{about:#?}");
+    assert!(about.len() == 1 && about[0].contains(": failure, web: held since commit "), "{about:#?}");
     scene.end().await;
 }
 
@@ -194,8 +194,8 @@ async fn s60_each_rollout_has_a_status_of_its_own_if_the_source_wants_it() {
     assert_eq!(last(&first, "deploy/api"), "success, fully promoted");
     assert_eq!(last(&first, "deploy"), "success, rolled out: 6 objects");
     assert_eq!(last(&second, "deploy/api"), "success, fully promoted");
-    assert!(last(&second, "deploy/web").starts_with("failure, aborted: "), "{:#?}", host.about(&second));
-    assert!(last(&second, "deploy").starts_with("failure, web: aborted: "));
+    assert!(last(&second, "deploy/web").starts_with("failure, held since commit "), "{:#?}", host.about(&second));
+    assert!(last(&second, "deploy").starts_with("failure, web: held since commit "));
     // Overtaken on the way: what had ended stays as it was.
     let third = scene.push(&[("deploy/web.yaml", &web("web:3"))]).await;
     scene.until(&third, State::Pending).await;

@@ -14,6 +14,7 @@ mod leaving;
 mod line;
 mod objects;
 mod remote;
+mod renames;
 mod rights;
 mod rules;
 mod scene;
@@ -80,7 +81,7 @@ async fn a_repository_without_a_host_keeps_what_commits_are_told_as_notes() {
     scene.until(&fourth, State::Success).await;
     let note = |commit: &str| scene.repository.note(commit).unwrap();
     assert_eq!(note(&first), "tidegate/default/shop: success, rolled out: 3 objects\n");
-    assert!(note(&bad).starts_with("tidegate/default/shop: failure, web: aborted: "), "{}", note(&bad));
+    assert!(note(&bad).starts_with("tidegate/default/shop: failure, web: held since commit "), "{}", note(&bad));
     assert_eq!(note(&third), format!("tidegate/default/shop: superseded, by commit {}\n", &fourth[..8]));
     assert_eq!(note(&fourth), "tidegate/default/shop: success, rolled out: 3 objects\n");
     scene.end().await;

@@ -1,9 +1,11 @@
 //! Each rule of syncing, as a story.
 
 use tidegate::{
+    api,
     kubernetes::value::Value,
     model::{
         git_source::{Drift, OnAbort, OnNewCommit, Prune},
+        parse,
         weight::Limit,
     },
     sync::State,
@@ -161,14 +163,47 @@ async fn s60_a_commit_that_changes_no_object_has_the_outcome_of_the_one_that_did
 }
 
 #[tokio::test(start_paused = true)]
+async fn s60_commits_that_come_in_one_fetch_are_told_apart_by_who_changed_an_object() {
+    for per_rollout in [false, true] {
+        let mut source = spec();
+        source.on_abort = OnAbort::Restore;
+        let wire = value!({"spec": {"url": "https://git.example/shop.git", "serviceAccountName": "deployer",
+            "report": {"host": "notes", "perRollout": true}}});
+        let each = parse::git_source(&api::read(&wire).object).into_result().unwrap();
+        source.report = each.report.filter(|_| per_rollout);
+        let mut scene = Scene::with(source);
+        let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;
+        scene.until(&first, State::Success).await;
+        let guilty = scene.repository.commit(&[("deploy/web.yaml", &web("web:crash"))]);
+        let text = scene.repository.commit(&[("README.md", "hello")]);
+        // In the folder, and no object differs.
+        let layout = scene.push(&[("deploy/web.yaml", &format!("# a comment\n{}", web("web:crash")))]).await;
+        let words = scene.until(&guilty, State::Failure).await;
+        assert!(words.starts_with("held since commit ") && words.contains(": web: aborted"), "{words}");
+        let same = format!("no change under deploy; same as {}: {words}", &guilty[..8]);
+        for innocent in [&text, &layout] {
+            assert_eq!(scene.until(innocent, State::Failure).await, same);
+        }
+        scene.pass(1).await;
+        let about_web = |commit: &str| {
+            let mut told = scene.told.iter().rev().filter(|told| told.commit == commit && told.rollout.is_some());
+            told.next().map(|told| told.state)
+        };
+        for commit in [&guilty, &text, &layout] {
+            assert_eq!(about_web(commit), per_rollout.then_some(State::Failure));
+        }
+        scene.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_version_that_crashes_is_given_up_held_and_followed_by_a_fix() {
     let mut scene = Scene::new();
     let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;
     scene.until(&first, State::Success).await;
     let bad = scene.push(&[("deploy/web.yaml", &web("web:crash"))]).await;
     let words = scene.until(&bad, State::Failure).await;
-    assert!(words.starts_with("web: aborted: "), "{words}");
-    assert!(words.contains(&format!("held since commit {}", &bad[..8])), "{words}");
+    assert!(words.starts_with(&format!("web: held since commit {}: aborted: ", &bad[..8])), "{words}");
     let told = scene.told.len();
     scene.pass(600).await;
     assert_eq!(scene.told.len(), told, "no loop, no further word");
@@ -208,7 +243,8 @@ async fn a_restore_takes_the_configuration_back_with_the_pods() {
     scene.until(&first, State::Success).await;
     let bad = scene.push(&[("deploy/web.yaml", &web("web:crash")), ("deploy/a.yaml", &map("a", "new"))]).await;
     let words = scene.until(&bad, State::Failure).await;
-    assert!(words.ends_with(&format!("back at commit {}", &first[..8])), "{words}");
+    let held = format!("held since commit {}, back at commit {}: web: aborted: ", &bad[..8], &first[..8]);
+    assert!(words.starts_with(&held), "{words}");
     scene.pass(60).await;
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("old"));
     assert_eq!(scene.rollout("web").str_at(&["status", "phase"]), Some("Healthy"));
@@ -233,8 +269,8 @@ async fn a_restore_deletes_what_the_failed_commit_brought_and_lasts_until_a_new_
         .await;
     let words = scene.until(&bad, State::Failure).await;
     let branch = format!("tidegate/revert-{}", &bad[..8]);
-    let end = format!("back at commit {}; a revert is on the branch {branch}", &first[..8]);
-    assert!(words.starts_with("web: aborted: ") && words.ends_with(&end), "{words}");
+    let end = format!("back at commit {}, a revert is on the branch {branch}: ", &first[..8]);
+    assert!(words.starts_with("held since commit ") && words.contains(&end), "{words}");
     scene.pass(60).await;
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("old"));
     assert!(scene.get("", "configmaps", "b").is_none(), "the failed commit brought it");
@@ -510,7 +546,7 @@ async fn s7_whoever_changes_it_back_each_time_is_named_and_not_fought() {
         scene.pass(1).await;
     }
     let words = scene.last(&first).unwrap().words;
-    assert!(words.contains("\"kubectl-edit\" changes it back each time"), "{words}");
+    assert!(words.contains("kubectl-edit changes it back each time"), "{words}");
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("mine 39"));
     scene.pass(180).await;
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("x"), "once they stop");
@@ -646,7 +682,7 @@ async fn no_revert_is_pushed_for_what_would_break_a_rule() {
     );
     suspend(&scene, "true".into());
     let words = scene.until(&bad, State::Failure).await;
-    assert!(words.ends_with(&format!("a revert is on the branch tidegate/revert-{}", &bad[..8])), "{words}");
+    assert!(words.contains(&format!("a revert is on the branch tidegate/revert-{}: ", &bad[..8])), "{words}");
     assert!(scene.repository.git().find_reference(&branch).is_ok());
     scene.pass(1).await;
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("old"));

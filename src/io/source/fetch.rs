@@ -212,6 +212,7 @@ async fn follow(state: &mut State, of: Fetching<'_>, head: &Fetched) -> Result<v
         let former = kinds::forget(&mut state.sorts);
         state.former.extend(former);
         let before = planned(state, of, &commit, head, now).await;
+        let alike = alike(state, of, &commit, head, now).await;
         let (revision, set) = load(state, of, &commit, head, now).await?;
         state.review = before.and_then(|(messages, before)| {
             let hash = changes(&before, &set, &scope(&subject.place, spec).namespace).hash;
@@ -233,6 +234,7 @@ async fn follow(state: &mut State, of: Fetching<'_>, head: &Fetched) -> Result<v
             promoted: None,
             lost: None,
             stale: None,
+            alike,
         }));
     }
     let promoted = status.rolled_out.as_ref().filter(|done| spec.on_abort != OnAbort::Hold && done.commit != commit);
@@ -284,6 +286,53 @@ async fn planned(
         None => Set::default(),
     };
     Some((messages, before))
+}
+
+/// The most commits before a new one that are compared with it.
+const MOST_ALIKE: usize = 20;
+
+/// The commits that came together with a new one, stand just before it and want the same; oldest first. A commit that
+/// changes no object shows how the one goes that did.
+async fn alike(state: &mut State, of: Fetching<'_>, commit: &str, head: &Fetched, now: Timestamp) -> Vec<String> {
+    let Some(seen) = of.status.seen.as_ref().map(|seen| seen.commit.clone()) else { return Vec::new() };
+    let Some((_, store)) = state.store.clone().filter(|_| seen != commit) else { return Vec::new() };
+    let (hash, path) = (commit.to_owned(), of.spec.path.clone());
+    let read = blocking(move || {
+        let mut between = Vec::new();
+        let mut at = hash.clone();
+        while between.len() < MOST_ALIKE {
+            match store.first_parent(&at)?.filter(|parent| store.has(parent)) {
+                // What was followed before is no part of what came with the new commit.
+                Some(parent) if parent == seen => return Ok((between, store.folder_hash(&hash, &path)?)),
+                Some(parent) => {
+                    between.push((parent.clone(), store.folder_hash(&parent, &path)?));
+                    at = parent;
+                }
+                None => break,
+            }
+        }
+        Ok((Vec::new(), None))
+    });
+    let Ok((between, folder)) = read.await else { return Vec::new() };
+    let mut alike = Vec::new();
+    let mut wanted = None;
+    for (parent, same) in between {
+        if same.is_none() || same != folder {
+            // Other files may still hold the same objects.
+            if wanted.is_none() {
+                let Ok((_, set)) = load_unverified(state, of, commit, head, now).await else { break };
+                wanted = Some(set);
+            }
+            let Ok((_, before)) = load_unverified(state, of, &parent, head, now).await else { break };
+            let is_same =
+                |set: &Set| set.problems.is_empty() && before.problems.is_empty() && set.digest() == before.digest();
+            if !wanted.as_ref().is_some_and(is_same) {
+                break;
+            }
+        }
+        alike.insert(0, parent);
+    }
+    alike
 }
 
 /// Gets an earlier commit again, if our copy of the repository does not have it: it may be a new one.

@@ -43,10 +43,11 @@ use crate::{
     plan::review::Review,
     rollout::Event,
     sync::{
-        self, Action, Broken, Life, Report, Verdict, View, Write, announcements, check,
+        self, Acted, Action, Broken, Life, Report, Verdict, View, Write, announcements, check,
         compare::Difference,
         decide,
         detail::Detail,
+        handover::Handover,
         id::{Id, Sorts},
         prune::{self, Stale},
         refuse,
@@ -257,7 +258,11 @@ impl Pass<'_> {
         }
         // What the inventory does not name yet is named before it is written. Nothing else waits for words.
         let is_named = verdict.status.inventory == view.status.inventory;
-        let acted = if is_named { self.act(state, &view, &verdict, written).await } else { Ok(()) };
+        let mut done = Acted::default();
+        let mut acted = Ok(());
+        if is_named {
+            acted = self.act(state, &view, &verdict, written, &mut done).await;
+        }
         if let (Some(offer), Some(spec)) = (&verdict.offer, spec) {
             // Never before the verdict that wants it was checked. What the commit is told includes where its revert is.
             let fetching = Fetching { subject, spec, status: &view.status, settings, shared };
@@ -269,12 +274,13 @@ impl Pass<'_> {
                 };
             }
         }
-        self.publish(state, &view, &mut verdict, written).await?;
-        acted?;
-        if !is_named {
-            self.act(state, &view, &verdict, written).await?;
+        let published = self.publish(state, &view, &mut verdict, written).await;
+        if !is_named && published.is_ok() {
+            acted = self.act(state, &view, &verdict, written, &mut done).await;
         }
-        self.announce(state, &view, &verdict).await;
+        // Whatever came of the rest: what was done is said.
+        self.announce(state, &view, &verdict, &done).await;
+        published.and(acted)?;
         if written.is_empty() && is_at_rest(state, &view, &verdict) {
             state.rest = Some(now_at);
         }
@@ -342,8 +348,8 @@ impl Pass<'_> {
     }
 
     /// Says as events what is new since the pass before. What was so before this daemon began is no news.
-    async fn announce(&self, state: &mut State, view: &View, verdict: &Verdict) {
-        let events = announcements(view, verdict);
+    async fn announce(&self, state: &mut State, view: &View, verdict: &Verdict, acted: &Acted) {
+        let events = announcements(view, verdict, acted);
         let is_first = state.announced.is_none() && verdict.actions.is_empty() && verdict.status == view.status;
         let before = state.announced.replace(events.clone()).unwrap_or_default();
         for event in events.into_iter().filter(|event| !is_first && !before.contains(event)) {
@@ -540,6 +546,7 @@ impl Pass<'_> {
         view: &View,
         verdict: &Verdict,
         written: &mut Vec<Written>,
+        acted: &mut Acted,
     ) -> Result<(), Error> {
         let spec = view.spec.as_ref().ok();
         let account = spec.map(|spec| spec.service_account.as_str()).filter(|account| !account.is_empty());
@@ -551,12 +558,43 @@ impl Pass<'_> {
             None => self.api.clone(),
         };
         for action in &verdict.actions {
-            match action {
-                Action::Apply(write) => self.apply(&api, state, view, write, written).await?,
-                Action::Prune(stale) | Action::Replace(stale) => self.prune(&api, state, view, stale, written).await?,
-            }
+            let done = match action {
+                Action::Apply(write) => self.apply(&api, state, view, write, written).await?.then_some(&write.id),
+                Action::Prune(stale) | Action::Replace(stale) => {
+                    self.prune(&api, state, view, stale, written).await?.then_some(&stale.id)
+                }
+                Action::HandOver(handover) => {
+                    self.hand_over(&api, state, handover, written).await?.then_some(&handover.service)
+                }
+            };
+            acted.done.extend(done.cloned());
         }
         Ok(())
+    }
+
+    /// Gives a Service to another Rollout; whether the server took that.
+    async fn hand_over(
+        &self,
+        api: &Api,
+        state: &mut State,
+        handover: &Handover,
+        written: &mut Vec<Written>,
+    ) -> Result<bool, Error> {
+        let id = &handover.service;
+        let place = Place { namespace: id.namespace.clone(), name: id.name.clone() };
+        let key = ObjectKey { resource: Resource::new("", "v1", "services"), place };
+        match api.patch(&key.resource, &key.place, "", &handover.patch()).await {
+            Ok(object) => {
+                written.push(Written::Version(key, version_of(&object)));
+                Ok(true)
+            }
+            Err(error) if error.is_refusal() => {
+                let refusal = Refusal::handover(explained(id, &error));
+                state.refused.insert(id.clone(), (self.settings.clock.now(), refusal));
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn apply(
@@ -566,8 +604,8 @@ impl Pass<'_> {
         view: &View,
         write: &Write,
         written: &mut Vec<Written>,
-    ) -> Result<(), Error> {
-        let Some(key) = self.key(state, view, &write.id, version_in(write)) else { return Ok(()) };
+    ) -> Result<bool, Error> {
+        let Some(key) = self.key(state, view, &write.id, version_in(write)) else { return Ok(false) };
         let mut patch = write.patch.clone();
         if let Some(version) = write.version {
             // Whoever wrote since then was not seen by this decision.
@@ -592,7 +630,7 @@ impl Pass<'_> {
                     state.former.extend(former);
                     state.followed = None;
                 }
-                Ok(())
+                Ok(true)
             }
             Err(error) if error.is_refusal() => {
                 let message = explained(&write.id, &error);
@@ -602,7 +640,7 @@ impl Pass<'_> {
                 state.refused.insert(write.id.clone(), (self.settings.clock.now(), refusal));
                 // The others are not to suffer; the next look tells.
                 written.push(Written::Version(key, 0));
-                Ok(())
+                Ok(false)
             }
             Err(error) => Err(error),
         }
@@ -618,7 +656,7 @@ impl Pass<'_> {
         entry.1 += 1;
         if entry.1 >= MOST_WRITES {
             let who = live.and_then(|live| sync::ownership::last_writer(live));
-            let who = who.map_or_else(|| "somebody".to_owned(), |who| format!("{who:?}"));
+            let who = who.map_or_else(|| "another client".to_owned(), |who| who.to_string());
             let message = format!(
                 "{who} changes it back each time: it was written {MOST_WRITES} times within {RIVALRY:#}; \
                  stop that, or leave the field out of git"
@@ -634,8 +672,8 @@ impl Pass<'_> {
         view: &View,
         stale: &Stale,
         written: &mut Vec<Written>,
-    ) -> Result<(), Error> {
-        let Some(key) = self.key(state, view, &stale.id, stale.version.clone()) else { return Ok(()) };
+    ) -> Result<bool, Error> {
+        let Some(key) = self.key(state, view, &stale.id, stale.version.clone()) else { return Ok(false) };
         let version = view.live.get(&stale.id).map_or(0, |live| live.version());
         let policy = prune::propagation(&stale.id, view);
         let options = value!({"preconditions": {"uid": stale.uid.as_str()}, "propagationPolicy": policy});
@@ -644,14 +682,14 @@ impl Pass<'_> {
                 written.push(Written::Deleted(key, stale.uid.clone(), version));
                 // It may have stood in the way of what was refused.
                 state.refused.clear();
-                Ok(())
+                Ok(true)
             }
-            Err(error) if error.code() == Some(404) => Ok(()),
+            Err(error) if error.code() == Some(404) => Ok(true),
             Err(error) if error.is_refusal() => {
                 let refusal = Refusal::deletion(explained(&stale.id, &error));
                 state.refused.insert(stale.id.clone(), (self.settings.clock.now(), refusal));
                 written.push(Written::Version(key, 0));
-                Ok(())
+                Ok(false)
             }
             Err(error) => Err(error),
         }

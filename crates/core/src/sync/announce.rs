@@ -1,8 +1,10 @@
 //! What is worth an event on the GitSource: what was done that nobody asked for by hand, what was not done, how it ended.
 
+use std::collections::BTreeSet;
+
 use super::{
     decide::Verdict,
-    id::cut,
+    id::{Id, cut},
     reason::{Doubt, Reason, short},
     view::View,
 };
@@ -16,13 +18,19 @@ const NAMED: usize = 3;
 /// The longest message that the API server takes.
 const LONGEST: usize = 1024;
 
-/// The events of a verdict, one of each kind.
-pub fn announcements(view: &View, verdict: &Verdict) -> Vec<Event> {
+/// Which objects the actions of a verdict were carried out on: a server may refuse one, and a connection may break.
+#[derive(Debug, Clone, Default)]
+pub struct Acted {
+    /// The objects that were written, deleted or handed over.
+    pub done: BTreeSet<Id>,
+}
+
+/// The events of a verdict, one of each kind. What was to be done and was not is none.
+pub fn announcements(view: &View, verdict: &Verdict, acted: &Acted) -> Vec<Event> {
     let mut events = Vec::new();
+    let reasons = || verdict.reasons.iter().filter(|reason| target(reason).is_none_or(|id| acted.done.contains(id)));
     let seen = verdict.status.seen.as_ref().map(|seen| short(&seen.commit)).unwrap_or_default();
-    let applied: Vec<String> = verdict
-        .reasons
-        .iter()
+    let applied: Vec<String> = reasons()
         .filter_map(|reason| match reason {
             Reason::Creates(id) => Some(id.to_string()),
             Reason::Changes(id, fields) if !fields.is_empty() => Some(id.to_string()),
@@ -36,14 +44,16 @@ pub fn announcements(view: &View, verdict: &Verdict) -> Vec<Event> {
             message: format!("commit {seen}: {}", named(&applied)),
         });
     }
+    let ending = ending(&view.status, &verdict.status);
     for (reason, warning) in KINDS {
-        let of: Vec<String> =
-            verdict.reasons.iter().filter(|told| kind(told) == Some(reason)).map(ToString::to_string).collect();
-        if !of.is_empty() {
+        let of: Vec<String> = reasons().filter(|told| kind(told) == Some(reason)).map(ToString::to_string).collect();
+        // The commit that ends with this says it below.
+        let is_ending = ending.as_ref().is_some_and(|ending| ending.reason == reason);
+        if !of.is_empty() && !is_ending {
             events.push(Event { warning, reason, message: named(&of) });
         }
     }
-    events.extend(ending(&view.status, &verdict.status));
+    events.extend(ending);
     for event in &mut events {
         event.message = cut(&event.message, LONGEST);
     }
@@ -51,8 +61,9 @@ pub fn announcements(view: &View, verdict: &Verdict) -> Vec<Event> {
 }
 
 /// What is told of reasons, and whether it warns.
-const KINDS: [(&str, bool); 10] = [
+const KINDS: [(&str, bool); 11] = [
     ("TakenOver", false),
+    ("HandedOver", false),
     ("DriftHealed", false),
     ("DriftLeft", true),
     ("Replaced", true),
@@ -64,6 +75,21 @@ const KINDS: [(&str, bool); 10] = [
     ("MovedBack", true),
 ];
 
+/// The object that something is done to.
+fn target(reason: &Reason) -> Option<&Id> {
+    match reason {
+        Reason::Creates(id)
+        | Reason::Adopts(id)
+        | Reason::Changes(id, _)
+        | Reason::Heals(id, _)
+        | Reason::Prunes(id)
+        | Reason::PrunesFirst(id, _)
+        | Reason::Replaces(id)
+        | Reason::HandsOver { service: id, .. } => Some(id),
+        _ => None,
+    }
+}
+
 fn kind(reason: &Reason) -> Option<&'static str> {
     match reason {
         Reason::Adopts(_) => Some("TakenOver"),
@@ -71,6 +97,7 @@ fn kind(reason: &Reason) -> Option<&'static str> {
         Reason::Heals(_, fields) if !fields.is_empty() => Some("DriftHealed"),
         Reason::DriftLeft(..) => Some("DriftLeft"),
         Reason::Prunes(_) | Reason::PrunesFirst(..) => Some("Pruned"),
+        Reason::HandsOver { .. } => Some("HandedOver"),
         Reason::Replaces(_) => Some("Replaced"),
         Reason::PrunesLater { .. } => Some("PruneDeferred"),
         Reason::NoPruning(Doubt::TooMany { .. } | Doubt::Empty) => Some("PruneRefused"),

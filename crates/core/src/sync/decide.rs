@@ -8,7 +8,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
-    detail, hold,
+    detail,
+    handover::Handover,
+    hold,
     id::{Id, cut},
     invariant::Broken,
     leave,
@@ -82,6 +84,8 @@ pub enum Action {
     Prune(Stale),
     /// Deletes an object that is made anew.
     Replace(Stale),
+    /// Gives a Service to another Rollout.
+    HandOver(Handover),
 }
 
 /// An object to apply.
@@ -328,8 +332,10 @@ fn join(view: &View, commit: &Commit, verdict: &mut Verdict) -> bool {
     let id = &commit.revision.commit;
     let digest = commit.set.digest().to_owned();
     let Some(content) = verdict.status.content.as_mut().filter(|content| content.digest == digest) else {
-        let (commit, newest) = (id.clone(), id.clone());
-        verdict.status.content = Some(FollowedContent { digest, commit, newest, following: Vec::new() });
+        // Commits that came together with it and want the same: the oldest of them brought the content.
+        let following = commit.alike.clone();
+        let (commit, newest) = (following.first().unwrap_or(id).clone(), id.clone());
+        verdict.status.content = Some(FollowedContent { digest, commit, newest, following });
         return false;
     };
     if content.newest == *id {
@@ -343,9 +349,14 @@ fn join(view: &View, commit: &Commit, verdict: &mut Verdict) -> bool {
     } else {
         content.following.push(content.newest.clone());
     }
+    for alike in &commit.alike {
+        if *alike != content.commit && !content.following.contains(alike) {
+            content.following.push(alike.clone());
+        }
+    }
     content.following.retain(|following| following != id);
     content.newest = id.clone();
-    if content.following.len() > MOST_FOLLOWING {
+    while content.following.len() > MOST_FOLLOWING {
         // Not the one that brought the content.
         let dropped = content.following.remove(usize::from(content.following[0] == content.commit));
         verdict.reports.extend(report::overtaken(view, &dropped, &superseded_by(commit)));
@@ -368,6 +379,12 @@ fn report(view: &View, commit: &Commit, verdict: &mut Verdict, state: State, wor
         };
         verdict.reports.push(Report::new(id, state, words));
     }
+}
+
+/// The commits that show how the content of one goes: those that want the same, and the newest.
+fn followed(status: &GitSourceStatus, commit: &Commit) -> Vec<String> {
+    let following = status.content.iter().flat_map(|content| content.following.clone());
+    following.chain([commit.revision.commit.clone()]).collect()
 }
 
 fn at(view: &View, revision: &GitRevision) -> GitRevision {
@@ -420,27 +437,32 @@ fn restore(view: &View, spec: &GitSource, commit: &Commit, (revision, set): &(Gi
     let mut verdict = Verdict::default();
     take_up(view, commit, &mut verdict);
     verdict.status.held = held(view, commit);
-    let pairs = view.pairs(set, revision);
+    let mut pairs = view.pairs(set, revision);
     let mut plan = Plan::default();
     verdict.reasons.push(Reason::Restores { commit: revision.commit.as_str().into() });
     plan.objects(view, spec, &pairs, &[]);
-    plan.prune(view, spec, set, commit, &pairs);
+    plan.prune(view, spec, set, commit, &mut pairs);
     verdict.status.inventory = inventory(view, &pairs, &plan);
     let first = verdict.status.held.first();
     let why = first.map(|held| format!("{}: {}", held.name, held.reason)).unwrap_or_default();
     let since = first.map(|held| short(&held.commit)).unwrap_or_default();
-    let mut words = format!("{why} (held since commit {since}); back at commit {}", short(&revision.commit));
+    // What hosts must not cut off comes first.
+    let mut words = format!("held since commit {since}, back at commit {}", short(&revision.commit));
     if spec.on_abort == OnAbort::Revert {
         let at = first.and_then(|held| held.since).map_or(view.now, Timestamp::from);
         let (from, to) = (commit.revision.commit.as_str().into(), revision.commit.as_str().into());
         match &view.offered {
-            Some(branch) => words += &format!("; a revert is on the branch {branch}"),
-            None => verdict.offer = Some(Offer { from, to, why, at }),
+            Some(branch) => words += &format!(", a revert is on the branch {branch}"),
+            None => verdict.offer = Some(Offer { from, to, why: why.clone(), at }),
         }
     }
+    words += &format!(": {why}");
     told(view, &mut verdict.status, Standing::Stalled, "Restored", &words);
     report(view, commit, &mut verdict, State::Failure, &words);
-    verdict.reports.extend(report::given_back(view, spec, commit, &verdict.status.held, &revision.commit));
+    for id in followed(&verdict.status, commit) {
+        let held = &verdict.status.held;
+        verdict.reports.extend(report::given_back(view, spec, commit, &id, held, &revision.commit));
+    }
     plan.into_verdict(verdict)
 }
 
@@ -449,9 +471,12 @@ fn lost(view: &View, commit: &Commit, why: &str) -> Verdict {
     let mut verdict = Verdict::default();
     take_up(view, commit, &mut verdict);
     verdict.status.held = held(view, commit);
-    let first = verdict.status.held.first().map(|held| format!("{}: {}", held.name, held.reason)).unwrap_or_default();
+    let first = verdict.status.held.first();
+    let since = first.map(|held| short(&held.commit)).unwrap_or_default();
+    let failed = first.map(|held| format!("{}: {}", held.name, held.reason)).unwrap_or_default();
     let back = view.status.rolled_out.as_ref().map(|done| done.commit.as_str()).unwrap_or_default();
-    let words = format!("{first}; commit {} cannot be put back: {why}", short(back));
+    let back = short(back);
+    let words = format!("held since commit {since}, commit {back} cannot be put back: {why}; {failed}");
     told(view, &mut verdict.status, Standing::Stalled, "Lost", &words);
     report(view, commit, &mut verdict, State::Failure, &words);
     verdict
@@ -481,7 +506,7 @@ fn unready(view: &View, pairs: &[Pair<'_>]) -> Vec<UnreadyObject> {
 fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
     let mut verdict = Verdict::default();
     take_up(view, commit, &mut verdict);
-    let pairs = view.pairs(&commit.set, &commit.revision);
+    let mut pairs = view.pairs(&commit.set, &commit.revision);
     verdict.status.held = hold::held(view, pairs.iter().map(|pair| (pair.desired, pair.blamed.clone())));
     let mut plan = Plan::default();
     plan.objects(view, spec, &pairs, &verdict.status.held);
@@ -489,7 +514,7 @@ fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
     if plan.is_settled() && !applied {
         verdict.status.applied = Some(at(view, &commit.revision));
     }
-    plan.prune(view, spec, &commit.set, commit, &pairs);
+    plan.prune(view, spec, &commit.set, commit, &mut pairs);
     verdict.status.inventory = inventory(view, &pairs, &plan);
     let done = view.status.rolled_out.as_ref().is_some_and(|done| done.commit == commit.revision.commit);
     let outcome = outcome(&pairs, &plan, done);
@@ -519,8 +544,7 @@ fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
     };
     verdict.status.problems = plan.problems.iter().take(50).map(wire).collect();
     report(view, commit, &mut verdict, state, &outcome.words);
-    let following = verdict.status.content.iter().flat_map(|content| content.following.clone());
-    for id in following.chain([commit.revision.commit.clone()]).collect::<Vec<_>>() {
+    for id in followed(&verdict.status, commit) {
         verdict.reports.extend(report::rollouts(view, spec, &id, &pairs, &plan));
     }
     plan.into_verdict(verdict)

@@ -35,6 +35,11 @@ pub struct Doing {
 }
 
 impl Doing {
+    /// It is under way, in these words.
+    pub fn waiting(words: impl Into<String>) -> Doing {
+        Doing::new(Standing::InProgress, words)
+    }
+
     fn new(standing: Standing, words: impl Into<String>) -> Doing {
         Doing { standing, words: words.into(), aborted: None, progress: None }
     }
@@ -60,7 +65,9 @@ impl Doing {
                 None => return self.clone(),
             },
             (Standing::InProgress, None, Some(pods)) => pods.words(),
-            (Standing::Stalled, _, Some(pods)) => format!("{}: {}", self.words, pods.words()),
+            (Standing::Stalled, _, Some(pods)) => {
+                format!("{}: {}", self.words.trim_end_matches('.'), pods.words())
+            }
             (_, _, None) => return self.clone(),
         };
         Doing { words, ..self.clone() }
@@ -101,7 +108,7 @@ const RUNNING: &str = "is running";
 
 /// Why something failed, with what was last known of its pods.
 pub fn recalling(words: &str, why: &str) -> String {
-    format!("{words}; its new pods were not ready: {why}")
+    format!("{}; its new pods were not ready: {why}", words.trim_end_matches('.'))
 }
 
 fn rollout(object: &Value) -> Doing {
@@ -386,6 +393,7 @@ mod tests {
         assert_eq!(with(&canary(status), &detail), words);
         let words = "has timed out progressing; its new pods were not ready: x";
         assert_eq!(Doing::of(&canary(failed)).remembering("x").words, words);
+        assert_eq!(recalling("has timed out progressing.", "x"), words);
     }
 
     #[test]

@@ -38,12 +38,13 @@ pub fn check(view: &View, verdict: &Verdict) -> Vec<Broken> {
         .iter()
         .filter_map(|action| match action {
             Action::Apply(write) => Some(write.as_ref()),
-            Action::Prune(_) | Action::Replace(_) => None,
+            Action::Prune(_) | Action::Replace(_) | Action::HandOver(_) => None,
         })
         .collect();
     provenance(&writes, &mut no);
     pruning(view, verdict, &mut no);
     replacing(view, verdict, &mut no);
+    succession(view, verdict, &mut no);
     order(view, verdict, &mut no);
     honesty(view, verdict, &mut no);
     peace(view, &writes, &mut no);
@@ -70,7 +71,7 @@ fn provenance(writes: &[&Write], no: &mut dyn FnMut(&'static str, String)) {
 fn pruning(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, String)) {
     let prunes = verdict.actions.iter().filter_map(|action| match action {
         Action::Prune(stale) => Some(stale),
-        Action::Apply(_) | Action::Replace(_) => None,
+        Action::Apply(_) | Action::Replace(_) | Action::HandOver(_) => None,
     });
     if matches!(view.life, Life::Leaves { .. }) {
         return farewell(view, prunes, no);
@@ -123,6 +124,27 @@ fn replacing(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, St
             no("S58", format!("{} would be deleted to be made anew, which nobody asked for", stale.id));
         }
         identity(view, stale, no);
+    }
+}
+
+/// S58: a Service changes its Rollout only from one of this source that git no longer has to one that it has.
+fn succession(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, String)) {
+    for action in &verdict.actions {
+        let Action::HandOver(handover) = action else { continue };
+        let Fetched::Commit(commit) = &view.fetched else { continue };
+        let restored = verdict.reasons.iter().any(|reason| matches!(reason, super::Reason::Restores { .. }));
+        let promoted = commit.promoted.as_ref().filter(|_| restored);
+        let wanted = promoted.map_or(&commit.set, |(_, set)| set);
+        let is = |kind: &str, namespace: &str, name: &str, other: &str| {
+            (kind, namespace, name) == ("Rollout", &*handover.service.namespace, other)
+        };
+        let has =
+            |name: &str| wanted.objects.iter().any(|want| is(&want.id.kind, &want.id.namespace, &want.id.name, name));
+        let mut listed = view.status.inventory.iter();
+        let was_ours = listed.any(|entry| is(&entry.kind, &entry.namespace, &entry.name, &handover.from));
+        if has(&handover.from) || !has(&handover.to) || !was_ours {
+            no("S58", format!("{} would be taken from a Rollout that may keep it", handover.service));
+        }
     }
 }
 
@@ -196,7 +218,7 @@ fn honesty(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, Stri
             Action::Apply(write) => {
                 report.rollout.is_none() || write.id.kind == "Rollout" && about(&write.id.name, &write.id.namespace)
             }
-            Action::Replace(_) => report.rollout.is_none(),
+            Action::Replace(_) | Action::HandOver(_) => report.rollout.is_none(),
             // What is no longer used only now is no work of a commit that has succeeded before.
             Action::Prune(_) => {
                 let done = view.status.rolled_out.as_ref().is_some_and(|done| done.commit == commit.revision.commit);

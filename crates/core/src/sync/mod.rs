@@ -15,6 +15,7 @@ pub mod bond;
 pub mod compare;
 mod decide;
 pub mod detail;
+pub mod handover;
 pub mod health;
 pub mod hold;
 pub mod id;
@@ -34,7 +35,7 @@ mod tests;
 pub mod text;
 pub mod view;
 
-pub use announce::announcements;
+pub use announce::{Acted, announcements};
 pub use decide::{Action, Guard, Offer, Situation, Verdict, Write, commit_to_follow, decide, is_over, refuse};
 pub use invariant::{Broken, check};
 pub use reason::Reason;

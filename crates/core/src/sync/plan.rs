@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::{
     compare::{Conflict, Difference},
     decide::{Action, Verdict, Write},
+    handover::{self, Handover},
     hold,
     id::Id,
     prune::{self, Stale},
@@ -29,6 +30,8 @@ pub struct Plan {
     pub prunes: Vec<Stale>,
     /// What is deleted to be made anew.
     pub replaces: Vec<Stale>,
+    /// The Services that get another Rollout.
+    pub handovers: Vec<Handover>,
     /// Why.
     pub reasons: Vec<Reason>,
     /// What people must do something about.
@@ -59,6 +62,7 @@ impl Plan {
     pub fn into_verdict(self, mut verdict: Verdict) -> Verdict {
         verdict.actions = self.writes.into_iter().map(|write| Action::Apply(Box::new(write))).collect();
         verdict.actions.extend(self.replaces.into_iter().map(Action::Replace));
+        verdict.actions.extend(self.handovers.into_iter().map(Action::HandOver));
         verdict.actions.extend(self.prunes.into_iter().map(Action::Prune));
         verdict.reasons.extend(self.reasons);
         verdict
@@ -223,8 +227,9 @@ impl Plan {
 
     /// What is no longer in git goes when everything that git has is healthy, where nothing speaks against that. What stands
     /// in the way of something goes before it.
-    pub fn prune(&mut self, view: &View, spec: &GitSource, set: &Set, commit: &Commit, pairs: &[Pair<'_>]) {
+    pub fn prune(&mut self, view: &View, spec: &GitSource, set: &Set, commit: &Commit, pairs: &mut [Pair<'_>]) {
         let (prunes, reasons) = prune::decide(view, spec, set, commit.stale.is_some());
+        self.hand_over(view, &prunes, pairs);
         if !self.is_settled() {
             return self.make_way(view, prunes);
         }
@@ -250,6 +255,24 @@ impl Plan {
         };
         self.reasons.extend(reasons.into_iter().filter(|reason| !matches!(reason, Reason::Prunes(_))));
         self.reasons.push(Reason::PrunesLater { count: prunes.len(), of: ill.desired.id.clone() });
+    }
+
+    /// Gives the Services of a Rollout that is to go to the one that git has in its place.
+    fn hand_over(&mut self, view: &View, prunes: &[Stale], pairs: &mut [Pair<'_>]) {
+        let mut due = handover::due(view, prunes, pairs);
+        for handover in due.extract_if(.., |handover| view.refused_handover(&handover.service).is_some()) {
+            let why = view.refused_handover(&handover.service).unwrap_or_default().to_owned();
+            let successor = pairs.iter().find(|pair| {
+                pair.desired.id.name == handover.to && pair.desired.id.namespace == handover.service.namespace
+            });
+            if let Some(pair) = successor {
+                self.fail(pair, Reason::Refused(handover.service.clone(), why));
+            }
+        }
+        handover::settle(view, &due, pairs);
+        self.later += due.len();
+        self.reasons.extend(due.iter().map(Handover::reason));
+        self.handovers = due;
     }
 
     /// Deletes what the server names as the reason why it refuses something new.

@@ -97,22 +97,29 @@ pub fn decide(view: &View, spec: &GitSource, set: &Set, unread: bool) -> (Vec<St
     (prune, reasons)
 }
 
-/// Whether an object that is to go is the reason why the server refuses a new one: the server names it, or both want what
-/// only one can have.
+/// Whether an object that is to go is the reason why the server refuses a new one: it has what only one can have, and is
+/// named by the server or has the same port.
 pub fn blocks(view: &View, stale: &Stale, refused: &Id, message: &str) -> bool {
     let Some(live) = view.live.get(&stale.id) else { return false };
+    let mut hooks = live.value.list_at(&["webhooks"]).iter().filter_map(|hook| hook.str_at(&["name"]));
+    if hooks.any(|hook| message.contains(&format!("webhook \"{hook}\""))) {
+        return true;
+    }
+    // What runs pods is never in the way of another object, whatever a message names: it may be what serves.
+    let runs_pods = super::detail::is_known(&stale.id) || matches!(stale.id.kind.as_str(), "Pod" | "ReplicaSet");
+    if runs_pods || (&stale.id.group, &stale.id.kind) != (&refused.group, &refused.kind) {
+        return false;
+    }
+    // Other refusals may name an object, too, and would not end with it.
+    let is_conflict = CONFLICTS.iter().any(|words| message.contains(words));
+    if !is_conflict {
+        return false;
+    }
     let names = |name: &str| {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
         let mut words = message.split(|c: char| !is_part(c)).map(|word| word.trim_end_matches('.'));
         words.any(|word| word == name)
     };
-    let mut hooks = live.value.list_at(&["webhooks"]).iter().filter_map(|hook| hook.str_at(&["name"]));
-    if hooks.any(names) {
-        return true;
-    }
-    if (&stale.id.group, &stale.id.kind) != (&refused.group, &refused.kind) {
-        return false;
-    }
     let wanted = match &view.fetched {
         Fetched::Commit(commit) => commit.set.objects.iter().find(|desired| desired.id == *refused),
         Fetched::Nothing | Fetched::Failed(_) => None,
@@ -123,6 +130,9 @@ pub fn blocks(view: &View, stale: &Stale, refused: &Id, message: &str) -> bool {
     let shares_port = wanted.is_some_and(|wanted| !ports(&wanted.object).is_disjoint(&ports(&live.value)));
     (stale.id.name != refused.name && names(&stale.id.name)) || shares_port
 }
+
+/// What a server says that refuses an object because another one has what only one can have.
+const CONFLICTS: [&str; 4] = ["already allocated", "already exists", "already in use", "already defined in ingress"];
 
 /// What is deleted so that it can be made anew, if the object or its source wants that. Never what holds data or others'
 /// objects: those would go with it.

@@ -20,6 +20,15 @@ pub enum Reason {
     Prunes(Id),
     /// Git no longer has it, and it stands in the way of what git has.
     PrunesFirst(Id, Id),
+    /// A Service is given to the Rollout that git has in place of the one that managed it.
+    HandsOver {
+        /// The Service.
+        service: Id,
+        /// The Rollout that is no longer in git.
+        from: Text,
+        /// The one that git has.
+        to: Text,
+    },
     /// A field of it cannot change: it is deleted and made anew.
     Replaces(Id),
     /// Git no longer has them; they go when everything that git has is healthy.
@@ -152,10 +161,10 @@ pub fn short(commit: &str) -> &str {
     commit.get(..8).unwrap_or(commit)
 }
 
-/// Why a Rollout is held, since when, and what ends that.
+/// Why a Rollout is held, since when, and what ends that. That it is held comes first: hosts cut what is long.
 pub fn held(name: &str, commit: &str, why: &str) -> String {
     format!(
-        "{why} (held since commit {}; a commit that changes its pod template, or `tidegate retry rollout {name}`, goes on)",
+        "held since commit {}: {why}; a commit that changes its pod template, or `tidegate retry rollout {name}`, goes on",
         short(commit)
     )
 }
@@ -171,6 +180,9 @@ impl fmt::Display for Reason {
             Reason::Prunes(id) => write!(f, "{id} is no longer in git"),
             Reason::PrunesFirst(id, of) => {
                 write!(f, "{id} is no longer in git and stands in the way of {of}: it is deleted before {of} is there")
+            }
+            Reason::HandsOver { service, from, to } => {
+                write!(f, "{service} is handed over from Rollout {from}, which is no longer in git, to Rollout {to}")
             }
             Reason::Replaces(id) => write!(f, "{id} is deleted and made anew: a field of it cannot change"),
             Reason::PrunesLater { count: 1, of } => {
@@ -213,5 +225,24 @@ impl fmt::Display for Reason {
                 write!(f, "the reference moved from {} back to {}", short(from), short(to))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forge::text;
+
+    #[test]
+    fn a_hold_survives_the_cut_of_every_host() {
+        let why = format!("aborted: metric \"error-rate\" assessed Failed due to failed ({})", "x".repeat(300));
+        let words = format!("no change under deploy; same as 11111111: web: {}", held("web", &"2".repeat(40), &why));
+        for most in [140, 255] {
+            assert!(text::cut(&words, most).contains("held since commit 22222222"), "{words}");
+        }
+        assert_eq!(
+            held("web", &"2".repeat(40), "it timed out"),
+            "held since commit 22222222: it timed out; a commit that changes its pod template, or `tidegate retry rollout web`, goes on"
+        );
     }
 }

@@ -72,13 +72,20 @@ pub fn rollouts(view: &View, spec: &GitSource, commit: &str, pairs: &[Pair<'_>],
     each.filter(|pair| is_rollout(&pair.desired.id) && pair.desired.policy.apply != Apply::Never).map(of).collect()
 }
 
-/// What the Rollouts of a commit are told that was given up as a whole.
-pub fn given_back(view: &View, spec: &GitSource, commit: &Commit, held: &[HeldObject], to: &str) -> Vec<Report> {
+/// What the Rollouts of a commit are told that was given up as a whole, on one of the commits that want the same.
+pub fn given_back(
+    view: &View,
+    spec: &GitSource,
+    commit: &Commit,
+    on: &str,
+    held: &[HeldObject],
+    to: &str,
+) -> Vec<Report> {
     let of = |id: &Id| {
         let why = held.iter().find(|held| hold::is_about(held, id)).map(|held| held.reason.clone());
         let words = why.unwrap_or_else(|| format!("back at commit {}", short(to)));
         let rollout = Some(called(view, spec, id));
-        Report { commit: commit.revision.commit.as_str().into(), rollout, state: State::Failure, words }
+        Report { commit: on.into(), rollout, state: State::Failure, words }
     };
     let each = commit.set.objects.iter().filter(|_| wants_each(spec)).map(|desired| &desired.id);
     each.filter(|id| is_rollout(id)).map(of).collect()

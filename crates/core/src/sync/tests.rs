@@ -107,6 +107,7 @@ impl Scene {
             stale: None,
             promoted: None,
             lost: None,
+            alike: Vec::new(),
         };
         self.fetched = Fetched::Commit(Box::new(commit));
     }
@@ -156,6 +157,12 @@ impl Scene {
                 Action::Apply(write) => self.apply(&write.id, &write.patch, write.force),
                 Action::Prune(stale) | Action::Replace(stale) => {
                     assert_eq!(self.live.remove(&stale.id).unwrap().uid(), stale.uid);
+                }
+                Action::HandOver(handover) => {
+                    let mut service = Object::clone(&self.live[&handover.service]);
+                    let path = ["metadata", "annotations", "argo-rollouts.argoproj.io/managed-by-rollouts"];
+                    service.value.set_at(&path, &handover.to);
+                    self.live.insert(handover.service.clone(), Arc::new(service));
                 }
             }
         }
@@ -262,6 +269,7 @@ fn actions(verdict: &Verdict) -> Vec<String> {
         Action::Apply(write) => format!("apply {}", write.id),
         Action::Prune(stale) => format!("prune {}", stale.id),
         Action::Replace(stale) => format!("replace {}", stale.id),
+        Action::HandOver(handover) => format!("hand over {}", handover.service),
     };
     verdict.actions.iter().map(name).collect()
 }
@@ -420,12 +428,15 @@ fn what_stands_in_the_way_of_something_new_goes_first_and_that_is_said() {
     scene.settle();
     scene.last(2, State::Success, "rolled out: 2 objects");
     assert_eq!(scene.names(), ["a", "new"]);
-    // A name in a message counts among objects of one kind only.
+    // A name in a message counts among objects of one kind only, and only if it has what the other wants.
     scene.push(3, &(service("other", 30_002) + &map("a", "x")));
-    refuse(&mut scene, "admission denied: a");
-    assert_eq!(actions(&scene.pass()), Vec::<String>::new());
-    scene.refused.clear();
-    refuse(&mut scene, "the address is taken by shop/new.");
+    for harmless in ["admission denied: a already exists", "new is a bad word", "the new limit of Services is exceeded"]
+    {
+        refuse(&mut scene, harmless);
+        assert_eq!(actions(&scene.pass()), Vec::<String>::new(), "{harmless}");
+        scene.refused.clear();
+    }
+    refuse(&mut scene, "the address already exists in shop/new.");
     assert_eq!(actions(&scene.pass()), ["prune Service shop/new"]);
 }
 
@@ -435,7 +446,12 @@ fn what_was_done_and_left_is_announced_once_of_each_kind() {
     let events = |scene: &mut Scene| -> Vec<String> {
         let view = scene.view();
         let verdict = scene.pass();
-        super::announcements(&view, &verdict)
+        let done = verdict.actions.iter().map(|action| match action {
+            Action::Apply(write) => write.id.clone(),
+            Action::Prune(stale) | Action::Replace(stale) => stale.id.clone(),
+            Action::HandOver(handover) => handover.service.clone(),
+        });
+        super::announcements(&view, &verdict, &super::Acted { done: done.collect() })
             .iter()
             .map(|event| format!("{}: {}", event.reason, event.message))
             .collect()
@@ -449,8 +465,7 @@ fn what_was_done_and_left_is_announced_once_of_each_kind() {
     assert_eq!(events(&mut scene), ["DriftHealed: ConfigMap shop/a was changed by others at .data.k and is put right"]);
     scene.push(2, &map("a", "x"));
     let words = "nothing is deleted: 3 of 4 objects are no longer in the path, and one commit may delete 2; raise spec.pruneLimit";
-    let refused = [format!("PruneRefused: {words}"), format!("PruneRefused: commit 22222222: {words}")];
-    assert_eq!(events(&mut scene), refused);
+    assert_eq!(events(&mut scene), [format!("PruneRefused: commit 22222222: {words}")]);
     scene.push(3, &(map("a", "x") + &map("b", "x") + &map("c", "x")));
     assert_eq!(events(&mut scene), ["Pruned: ConfigMap shop/d is no longer in git"]);
     assert_eq!(events(&mut scene), ["RolledOut: commit 33333333: rolled out: 3 objects"]);
@@ -495,7 +510,7 @@ fn a_commit_that_changes_no_object_does_not_supersede() {
     let bad = scene.hash();
     scene.rollout("Degraded", &good, &bad);
     scene.settle();
-    let failed = "web: aborted: it timed out (held since commit 22222222; a commit that changes its pod template, or `tidegate retry rollout web`, goes on)";
+    let failed = "web: held since commit 22222222: aborted: it timed out; a commit that changes its pod template, or `tidegate retry rollout web`, goes on";
     scene.last(2, State::Failure, failed);
     scene.last(3, State::Failure, &format!("no change under deploy; same as 22222222: {failed}"));
     assert!(!scene.told.iter().any(|report| report.state == State::Superseded), "{:?}", scene.told);
@@ -612,7 +627,7 @@ fn a_version_that_was_given_up_is_held_until_a_new_commit_or_a_retry() {
     let bad = scene.hash();
     scene.rollout("Degraded", &good, &bad);
     scene.settle();
-    let words = "web: aborted: it timed out (held since commit 22222222; a commit that changes its pod template, or `tidegate retry rollout web`, goes on)";
+    let words = "web: held since commit 22222222: aborted: it timed out; a commit that changes its pod template, or `tidegate retry rollout web`, goes on";
     scene.last(2, State::Failure, words);
     // Somebody goes back by hand: git does not push the failed version in again, whatever else it changes.
     scene.edit("Rollout", "web", |web| {
@@ -653,8 +668,8 @@ fn why_pods_were_not_ready_outlives_them() {
     scene.details.clear();
     scene.rollout("Degraded", &good, &bad);
     scene.pass();
-    let words = "web: aborted: it timed out; its new pods were not ready: ImagePullBackOff: web:9 not found \
-                 (held since commit 22222222; a commit that changes its pod template, or `tidegate retry rollout web`, goes on)";
+    let words = "web: held since commit 22222222: aborted: it timed out; its new pods were not ready: ImagePullBackOff: web:9 not found; \
+                 a commit that changes its pod template, or `tidegate retry rollout web`, goes on";
     scene.last(2, State::Failure, words);
     scene.push(3, &rollout("web:3"));
     scene.settle();
@@ -705,7 +720,7 @@ fn a_restore_takes_the_configuration_back_with_the_pods() {
     assert_eq!(a.value.str_at(&["data", "k"]), Some("old"));
     assert_eq!(scene.names(), ["a", "web"], "what came with it is gone with it");
     assert!(verdict.reasons.contains(&Reason::Restores { commit: sha(1).into() }));
-    scene.last(2, State::Failure, "web: aborted: it timed out (held since commit 22222222); back at commit 11111111");
+    scene.last(2, State::Failure, "held since commit 22222222, back at commit 11111111: web: aborted: it timed out");
     assert_eq!(scene.status.rolled_out.as_ref().unwrap().commit, sha(1));
     // A person who asks for it gets another try.
     scene.request = "again".into();
@@ -928,8 +943,9 @@ fn what_cannot_be_put_back_stays_as_it_is_and_says_so() {
     scene.edit("ConfigMap", "a", |a| a.set_at(&["data", "k"], "restored"));
     let verdict = scene.pass();
     assert_eq!(actions(&verdict), [] as [&str; 0]);
-    let words = format!("web: aborted: it timed out; commit {} cannot be put back: no such commit", &sha(1)[..8]);
-    scene.last(2, State::Failure, &words);
+    let words =
+        "held since commit 22222222, commit 11111111 cannot be put back: no such commit; web: aborted: it timed out";
+    scene.last(2, State::Failure, words);
     scene.push(3, &(rollout("web:3") + &map("a", "old")));
     scene.commit().lost = Some("no such commit".into());
     assert_eq!(scene.pass().actions.len(), 2, "a new commit goes on");
@@ -1050,7 +1066,7 @@ fn s60_each_rollout_has_a_word_of_its_own_if_the_source_wants_it() {
     scene.settle();
     let bad = scene.hash();
     scene.rollout("Degraded", &hash, &bad);
-    let words = "aborted: it timed out (held since commit 33333333; a commit that changes its pod template, or `tidegate retry rollout web`, goes on)";
+    let words = "held since commit 33333333: aborted: it timed out; a commit that changes its pod template, or `tidegate retry rollout web`, goes on";
     assert_eq!(each(&scene.pass()), word(State::Failure, words));
 }
 
@@ -1146,7 +1162,9 @@ fn a_revert_is_wanted_until_it_is_offered() {
     view.offered = Some("tidegate/revert-22222222".to_owned());
     let offered = decide(&view);
     assert_eq!(offered.offer, None);
-    let words = format!("web: aborted: it timed out (held since commit 22222222); back at commit {}", &sha(1)[..8]);
     let both = [&wanted.reports, &offered.reports].map(|reports| reports[0].words.clone());
-    assert_eq!(both, [words.clone(), words + "; a revert is on the branch tidegate/revert-22222222"]);
+    let words = |revert: &str| {
+        format!("held since commit 22222222, back at commit 11111111{revert}: web: aborted: it timed out")
+    };
+    assert_eq!(both, [words(""), words(", a revert is on the branch tidegate/revert-22222222")]);
 }

@@ -116,6 +116,8 @@ pub struct Commit {
     pub promoted: Option<(GitRevision, Arc<Set>)>,
     /// Why that cannot be read, if it cannot.
     pub lost: Option<String>,
+    /// The commits just before this one that want the same and were never followed, because they came with it; oldest first.
+    pub alike: Vec<String>,
 }
 
 /// What the server refused.
@@ -136,7 +138,15 @@ impl Refusal {
     pub fn deletion(message: String) -> Refusal {
         Refusal { digest: DELETION.into(), version: None, message, immutable: false }
     }
+
+    /// The server refused to give a Service to another Rollout.
+    pub fn handover(message: String) -> Refusal {
+        Refusal { digest: HANDOVER.into(), version: None, message, immutable: false }
+    }
 }
+
+/// What stands for the content of a handover.
+const HANDOVER: &str = "handover";
 
 /// What stands for the content of a deletion.
 const DELETION: &str = "deletion";
@@ -187,6 +197,11 @@ impl View {
     /// Why the server does not delete an object, if it was asked lately and did not.
     pub fn refused_deletion(&self, id: &Id) -> Option<&str> {
         self.refused.get(id).filter(|refused| refused.digest == DELETION).map(|refused| refused.message.as_str())
+    }
+
+    /// Why the server does not give a Service to another Rollout, if it was asked lately and did not.
+    pub fn refused_handover(&self, id: &Id) -> Option<&str> {
+        self.refused.get(id).filter(|refused| refused.digest == HANDOVER).map(|refused| refused.message.as_str())
     }
 
     /// Every object of a set, beside what is there. What was found out before is not found out again.
