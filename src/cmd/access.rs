@@ -261,7 +261,7 @@ impl Access {
         let config = self.connection.config().await?;
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let client = Client::try_from(config).context("cannot talk to the cluster")?;
-        Ok(Cluster { api: Api::new(client), namespace })
+        Ok(Cluster { api: Api::new(client).by_hand(), namespace })
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
     access::{Access, Cluster},
     print::{Format, show},
     refused, remedied,
+    synced::{self, Hold},
 };
 use crate::{
     api::{self, Rollout, Time, constants},
@@ -227,8 +228,14 @@ async fn each(
     Ok(())
 }
 
-/// Writes an intent: to status first, be it a subresource or not, then to the object.
+/// Writes an intent: to status first, be it a subresource or not, then to the object. What a GitSource takes back of that is
+/// said.
 async fn write(cluster: &Cluster, resource: &Resource, name: &str, writes: &Writes) -> anyhow::Result<Value> {
+    if let Some(patch) = &writes.object
+        && let Ok(object) = cluster.api.object(resource, &cluster.place(name)).await
+    {
+        synced::tell(cluster, resource, &object, Some(patch), Hold::No).await?;
+    }
     match write_parts(cluster, resource, name, writes).await {
         Ok(object) => Ok(object),
         Err(error) => Err(cluster.explain(error, resource, name).await),

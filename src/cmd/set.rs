@@ -3,7 +3,13 @@
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
-use super::{intent::Common, print::show, refused, remedied, synced, undo::holder};
+use super::{
+    intent::Common,
+    print::show,
+    refused, remedied,
+    synced::{self, Hold},
+    undo::holder,
+};
 use crate::{
     io::pass::resource,
     rollout::intent::{self, Source},
@@ -58,7 +64,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         let object = if source == Source::Own { rollout } else { cluster.object(&resource, holder).await? };
         let patch = intent::set_image(&object, &source, container, image).map_err(refused)?;
         if attempt == 1 {
-            synced::tell(&cluster, &resource, &object, arguments.hold).await?;
+            synced::tell(&cluster, &resource, &object, None, Hold::of(arguments.hold)).await?;
         }
         match cluster.api.patch_json(&resource, &cluster.place(holder), &patch).await {
             Ok(object) => {

@@ -2,7 +2,13 @@
 
 use clap::Args;
 
-use super::{access::unanswered, intent::Common, print::show, refused, synced};
+use super::{
+    access::unanswered,
+    intent::Common,
+    print::show,
+    refused,
+    synced::{self, Hold},
+};
 use crate::{
     engine::key::Resource,
     io::pass::resource,
@@ -43,7 +49,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Undo::Patch(patch) => {
             let (resource, name) = holder(&source, &arguments.name);
             let held = if source == Source::Own { rollout } else { cluster.object(&resource, name).await? };
-            synced::tell(&cluster, &resource, &held, arguments.hold).await?;
+            synced::tell(&cluster, &resource, &held, None, Hold::of(arguments.hold)).await?;
             let patched = cluster.api.patch_json(&resource, &cluster.place(name), &patch).await;
             let object = patched.map_err(unanswered)?;
             show(&object, arguments.common.output, &format!("rollout '{}' undo\n", arguments.name))

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use super::{lease::Gate, metrics::Shared};
 use crate::{
-    api::constants::FIELD_MANAGER,
+    api::constants::{CLI_FIELD_MANAGER, FIELD_MANAGER},
     engine::{
         key::{BadSegment, Place, Resource},
         metrics,
@@ -171,22 +171,29 @@ pub struct Api {
     answers: Part,
     /// How many events were numbered, by this client and its copies.
     events: Arc<AtomicU64>,
+    /// Whose fields are those that are written.
+    manager: &'static str,
 }
 
 /// The path of a request that says whose write it is: `managedFields` would otherwise name nobody.
-fn signed(method: &Method, path: &str) -> String {
+fn signed(method: &Method, path: &str, manager: &str) -> String {
     if ![Method::POST, Method::PUT, Method::PATCH].contains(method) {
         return path.to_owned();
     }
     let and = if path.contains('?') { '&' } else { '?' };
-    format!("{path}{and}fieldManager={FIELD_MANAGER}")
+    format!("{path}{and}fieldManager={manager}")
 }
 
 impl Api {
     /// Asks through this client.
     pub fn new(client: Client) -> Api {
         let (metrics, events) = (Shared::default(), Arc::default());
-        Api { client, metrics, user: None, gate: None, answers: Part::Whole, events }
+        Api { client, metrics, user: None, gate: None, answers: Part::Whole, events, manager: FIELD_MANAGER }
+    }
+
+    /// The same, for what a person asks for.
+    pub fn by_hand(self) -> Api {
+        Api { manager: CLI_FIELD_MANAGER, ..self }
     }
 
     /// The same client in somebody else's name, with that one's rights.
@@ -333,7 +340,7 @@ impl Api {
         part: Part,
     ) -> Result<Value, Error> {
         let unreachable = |cause: String| Error::Unreachable { method: method.clone(), path: path.to_owned(), cause };
-        let mut request = Request::builder().method(method.clone()).uri(signed(&method, path));
+        let mut request = Request::builder().method(method.clone()).uri(signed(&method, path, self.manager));
         if let Some((kind, _)) = body {
             request = request.header(header::CONTENT_TYPE, kind);
         }

@@ -128,8 +128,11 @@ pub async fn announce(api: &Api, rollout: &Value, event: &Event, now: Timestamp)
 pub async fn announce_about(api: &Api, kind: &str, object: &Value, event: &Event, now: Timestamp) {
     let text = |key: &str| object.str_at(&["metadata", key]).unwrap_or_default();
     let (name, namespace, time) = (text("name"), text("namespace"), rfc3339(now));
-    let api_version =
-        if kind == constants::kind::GIT_SOURCE { constants::TIDEGATE_API_VERSION } else { constants::API_VERSION };
+    let api_version = match kind {
+        constants::kind::GIT_SOURCE => constants::TIDEGATE_API_VERSION,
+        "ConfigMap" => "v1",
+        _ => constants::API_VERSION,
+    };
     let body = value!({
         "apiVersion": "v1",
         "kind": "Event",

@@ -29,7 +29,7 @@ use crate::{
         recorder::{Expects, Recorder, Scene},
     },
     rollout::{View, intent, wait::Wait},
-    sync::{id::Id, ownership::Claims, set::Desired},
+    sync::{health, id::Id, ownership::Claims, pods::Pods, set::Desired},
     value,
 };
 
@@ -287,6 +287,7 @@ impl Model {
         let begun = self.now();
         let mut end = later(begun, longest);
         let (mut version, mut is_over) = (None, false);
+        let mut unready = None;
         let mut last = (recorder.progress(), self.now());
         loop {
             self.local.settle();
@@ -294,6 +295,7 @@ impl Model {
             if version != Some(self.local.store().version()) {
                 version = Some(self.local.store().version());
                 let (sets, runs, compared) = (self.sets(&rollout), self.runs(&rollout), self.compared(&rollout));
+                unready = self.unready(&rollout, &sets).or(unready);
                 let scene = Scene { now: self.now(), rollout: &rollout, sets: &sets, compared: &compared, runs: &runs };
                 for run in recorder.look(scene) {
                     if let Some(back) = self.clone().fail(place, &run) {
@@ -323,7 +325,22 @@ impl Model {
             }
         }
         let message = self.rollout(place).and_then(|rollout| Some(rollout.str_at(&["status", "message"])?.to_owned()));
-        recorder.finish(self.now(), &message.unwrap_or_default())
+        let message = message.unwrap_or_default();
+        match unready.filter(|_| recorder.is_degraded()) {
+            // What an abort took away is said all the same.
+            Some(why) => recorder.finish(self.now(), &health::recalling(&message, &why)),
+            None => recorder.finish(self.now(), &message),
+        }
+    }
+
+    /// Why pods of the newest version are not ready, if one says so.
+    fn unready(&self, rollout: &Value, sets: &[Value]) -> Option<String> {
+        let hash = rollout.str_at(&["status", "currentPodHash"])?;
+        let newest = sets
+            .iter()
+            .find(|set| set.str_at(&["metadata", "labels", constants::label::POD_TEMPLATE_HASH]) == Some(hash))?;
+        let pods = self.owned(newest, &Resource::new("", "v1", "pods"));
+        Pods::of(pods.iter(), 0, None).why
     }
 
     /// Whether a Rollout goes on by itself when time has passed.

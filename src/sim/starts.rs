@@ -31,7 +31,8 @@ use crate::{
     },
     sync::{
         id::{Id, Sort, cut},
-        set::{Desired, Policy},
+        policy::Policy,
+        set::Desired,
     },
     value,
 };

@@ -9,6 +9,17 @@ pub struct Issued {
     pub key: String,
 }
 
+/// A certificate that is signed by itself and calls itself an authority, as `openssl req -x509` makes it.
+#[allow(dead_code)] // not in every test that issues certificates
+pub fn own() -> Issued {
+    let names = ["127.0.0.1", "localhost", "git.example"].map(str::to_owned).to_vec();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let pem = params.self_signed(&key).unwrap().pem();
+    Issued { authority: pem.clone(), certificate: pem, key: key.serialize_pem() }
+}
+
 /// Issues a certificate by an authority of its own.
 pub fn issue() -> Issued {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();

@@ -88,7 +88,11 @@ impl Server {
 
 /// A certificate for this machine.
 pub fn certificate() -> (ServerConfig, String) {
-    let issued = crate::authority::issue();
+    serving(&crate::authority::issue())
+}
+
+/// A server with this certificate, and the authority to trust.
+pub fn serving(issued: &crate::authority::Issued) -> (ServerConfig, String) {
     let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();
     let chain = CertificateDer::pem_slice_iter(issued.certificate.as_bytes()).collect::<Result<_, _>>().unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -97,7 +101,7 @@ pub fn certificate() -> (ServerConfig, String) {
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .unwrap();
-    (config, issued.authority)
+    (config, issued.authority.clone())
 }
 
 pub fn reply(code: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Reply {

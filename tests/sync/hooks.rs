@@ -4,10 +4,14 @@ use tidegate::{kubernetes::value::Value, model::git_source::OnAbort, sync::State
 
 use crate::scene::{Scene, map, spec, web};
 
+/// A Job of one pod; `tool:slow-9` works for nine seconds.
 fn job(name: &str, image: &str, notes: &str) -> String {
+    let works = image.split_once("slow-").map(|(_, seconds)| format!(", command: [sh, -c, sleep {seconds}]"));
     format!(
         "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\n  annotations: {{{notes}}}\nspec:\n  backoffLimit: 0\n  \
-         template:\n    spec: {{restartPolicy: Never, containers: [{{name: main, image: '{image}'}}]}}\n---\n"
+         template:\n    spec: {{restartPolicy: Never, containers: [{{name: main, image: '{}'{}}}]}}\n---\n",
+        if works.is_some() { "tool:1" } else { image },
+        works.unwrap_or_default()
     )
 }
 
@@ -108,7 +112,10 @@ async fn hooks_of_helm_run_by_weight_and_those_after_the_sync_wait_until_all_is_
     assert_eq!(order, ["first", "second", "check"]);
     assert_eq!(scene.until(&commit, State::Success).await, "rolled out: 3 objects");
     let told = told(&mut scene, &commit);
-    assert!(told.iter().any(|told| told.starts_with("pending: after-sync hook Job default/check is running")), "{told:#?}");
+    assert!(
+        told.iter().any(|told| told.starts_with("pending: after-sync hook Job default/check is running")),
+        "{told:#?}"
+    );
     scene.pass(10).await;
     assert!(!is_there(&scene, "check") && is_there(&scene, "first"), "the one is deleted after its success");
     let state = |run: &tidegate::api::HookRun| (run.name.clone(), run.state.clone());
@@ -144,9 +151,9 @@ async fn a_hook_of_an_earlier_commit_is_not_cut_off_while_it_works() {
     let hook = |image: &str| job("migrate", image, "tidegate.dev/hook: before-sync");
     let mut scene = Scene::new();
     let first = scene.push(&[("deploy/job.yaml", &hook("tool:slow-30")), ("deploy/a.yaml", &map("a", "x"))]).await;
-    scene.pass(2).await;
+    scene.pass(5).await;
     let one = uid(&scene, "migrate").unwrap();
-    scene.patch("batch", "v1", "jobs", "status", "migrate", value!({"status": {"ready": 1}})).unwrap();
+    assert_eq!(scene.get("batch", "jobs", "migrate").unwrap().value.int_at(&["status", "ready"]), Some(1));
     let second = scene.push(&[("deploy/a.yaml", &map("a", "y"))]).await;
     scene.pass(5).await;
     assert_eq!(uid(&scene, "migrate").as_ref(), Some(&one));
@@ -167,7 +174,10 @@ async fn a_hook_of_an_earlier_commit_is_not_cut_off_while_it_works() {
 #[tokio::test(start_paused = true)]
 async fn what_argo_cds_annotations_ask_for_and_is_not_done_is_an_event() {
     let mut scene = Scene::objects();
-    let text = map("a", "x").replace("{name: a}", "{name: a, annotations: {argocd.argoproj.io/sync-options: 'Delete=confirm,PruneLast=true'}}");
+    let text = map("a", "x").replace(
+        "{name: a}",
+        "{name: a, annotations: {argocd.argoproj.io/sync-options: 'Delete=confirm,PruneLast=true'}}",
+    );
     let commit = scene.repository.commit(&[("deploy/a.yaml", &text)]);
     scene.source(value!({"apiVersion": "tidegate.dev/v1alpha1", "kind": "GitSource", "metadata": {"name": "shop"},
         "spec": {"url": "https://git.example/shop.git", "path": "deploy", "interval": "1m", "serviceAccountName": "deployer"}}));

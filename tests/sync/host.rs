@@ -22,7 +22,7 @@ use tidegate::{
 use tokio::io::DuplexStream;
 use tokio_rustls::TlsAcceptor;
 
-use crate::server::{certificate, git, reply};
+use crate::server::{certificate, git, reply, serving};
 
 /// How the host is today.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ pub struct Asked {
 pub struct Host(Arc<Inner>);
 
 struct Inner {
-    acceptor: TlsAcceptor,
+    acceptor: Mutex<TlsAcceptor>,
     authority: String,
     repository: PathBuf,
     mood: Mutex<Mood>,
@@ -73,7 +73,7 @@ impl Host {
     pub fn new(repository: &Path) -> Host {
         let (config, authority) = certificate();
         Host(Arc::new(Inner {
-            acceptor: TlsAcceptor::from(Arc::new(config)),
+            acceptor: Mutex::new(TlsAcceptor::from(Arc::new(config))),
             authority,
             repository: repository.to_owned(),
             mood: Mutex::new(Mood::Good),
@@ -81,6 +81,11 @@ impl Host {
             posted: Mutex::default(),
             asked: Mutex::default(),
         }))
+    }
+
+    /// Serves with another certificate from now on.
+    pub fn show(&self, issued: &crate::authority::Issued) {
+        *self.0.acceptor.lock().unwrap() = TlsAcceptor::from(Arc::new(serving(issued).0));
     }
 
     /// The certificate of its authority.
@@ -138,7 +143,8 @@ impl Host {
     }
 
     async fn attend(self, stream: DuplexStream) {
-        let Ok(stream) = self.0.acceptor.accept(stream).await else { return };
+        let acceptor = self.0.acceptor.lock().unwrap().clone();
+        let Ok(stream) = acceptor.accept(stream).await else { return };
         let service = service_fn(move |request: Request<Incoming>| {
             let host = self.clone();
             async move { host.answer(request).await }

@@ -124,7 +124,9 @@ async fn sr3_addresses_that_are_none_are_refused_before_anybody_is_asked() {
         "ssh://git@-host/shop.git",
         "https://git.example/shop.git\n",
         "https://git.example/../shop.git?x=1",
-        "git@git.example:shop.git",
+        "git.example:shop.git",
+        "-oProxyCommand=x@git.example:shop.git",
+        "git@git.example:../shop.git?x=1",
         "/srv/git/shop.git",
     ] {
         let mut shop = source("shop", "deploy");

@@ -4,6 +4,7 @@
 #[path = "../git/authority.rs"]
 mod authority;
 mod crash;
+mod hooks;
 mod host;
 mod hosted;
 mod hostile;

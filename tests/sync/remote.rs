@@ -52,7 +52,8 @@ async fn a_repository_on_a_host_is_fetched_rolled_out_and_told() {
     scene.until(&fix, State::Success).await;
     scene.pass(1).await;
     let host = scene.host();
-    for (commit, word) in [(&first, ": success, "), (&bad, ": failure, web: held since commit "), (&fix, ": success, ")] {
+    for (commit, word) in [(&first, ": success, "), (&bad, ": failure, web: held since commit "), (&fix, ": success, ")]
+    {
         assert!(host.about(commit).last().unwrap().contains(word), "{:#?}", host.about(commit));
     }
     let polls = host.asked().len();
@@ -152,6 +153,45 @@ async fn sr5_a_host_of_an_unknown_authority_is_not_shown_the_password() {
     assert!(message.contains("put that authority's certificate into ca.crt"), "{message}");
     assert_eq!(scene.host().asked(), [], "not a word was said");
     assert!(scene.get("", "configmaps", "a").is_none());
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr5_a_self_signed_certificate_is_trusted_where_it_is_named_and_nowhere_else() {
+    let own = crate::authority::own();
+    let another = crate::authority::own();
+    for (named, works) in [(&own, true), (&another, false)] {
+        let mut scene = fetched();
+        scene.host().show(&own);
+        scene.secret("fetch", &[("username", "ada"), ("password", "good-token"), ("ca.crt", &named.authority)]);
+        let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x"))]);
+        let mut shop = source();
+        shop.set_at(&["spec", "secretRef"], value!({"name": "fetch"}));
+        scene.source(shop);
+        scene.start();
+        if works {
+            scene.until(&first, State::Success).await;
+        } else {
+            scene.pass(30).await;
+            assert_eq!(ready(&scene).0, "FetchFailed");
+            assert_eq!(scene.host().asked(), [], "not a word was said");
+        }
+        scene.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_as_hosts_show_it_is_reached_by_ssh() {
+    let mut scene = fetched();
+    let mut shop = source();
+    shop.set_at(&["spec", "url"], "git@git.example:team/shop.git");
+    shop.remove_at(&["spec", "report"]);
+    scene.source(shop);
+    scene.start();
+    scene.pass(30).await;
+    let (reason, message) = ready(&scene);
+    assert_eq!(reason, "FetchFailed");
+    assert!(message.contains("ssh://git@git.example/team/shop.git"), "{message}");
     scene.end().await;
 }
 

@@ -4,7 +4,7 @@ use tidegate::{
     api,
     kubernetes::value::Value,
     model::{
-        git_source::{Drift, OnAbort, OnNewCommit, Prune},
+        git_source::{Drift, OnAbort, OnImmutable, OnNewCommit, Prune},
         parse,
         weight::Limit,
     },
@@ -483,7 +483,7 @@ async fn an_immutable_field_is_explained_and_the_others_are_applied() {
     scene.until(&first, State::Success).await;
     let second = scene.push(&[("deploy/api.yaml", &deployment("other")), ("deploy/a.yaml", &map("a", "z"))]).await;
     let words = scene.until(&second, State::Failure).await;
-    assert!(words.starts_with("deploy/api.yaml:2: Deployment default/api: "), "{words}");
+    assert!(words.starts_with("deploy/api.yaml:5: Deployment default/api: "), "{words}");
     let why = "spec.selector cannot change once the object is there; annotate it with `tidegate.dev/replace: \"true\"`";
     assert!(words.contains(why), "{words}");
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("z"));
@@ -686,5 +686,112 @@ async fn no_revert_is_pushed_for_what_would_break_a_rule() {
     assert!(scene.repository.git().find_reference(&branch).is_ok());
     scene.pass(1).await;
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("old"));
+    scene.end().await;
+}
+
+/// A workload whose field cannot change, with this in its metadata.
+fn fixed(kind: &str, value: &str, more: &str) -> String {
+    match kind {
+        "Job" => format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: x{more}}}\nspec:\n  template:\n    \
+             spec: {{restartPolicy: Never, containers: [{{name: main, image: 'x:{value}'}}]}}\n"
+        ),
+        _ => format!(
+            "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: x{more}}}\nspec:\n  serviceName: s{value}\n  replicas: 0\n  \
+             selector: {{matchLabels: {{app: x}}}}\n  template:\n    metadata: {{labels: {{app: x}}}}\n    \
+             spec: {{containers: [{{name: main, image: 'x:1'}}]}}\n"
+        ),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_change_is_made_anew_where_the_object_or_the_source_says_so() {
+    let replace = ", annotations: {tidegate.dev/replace: 'true'}";
+    for (on_immutable, more, is_replaced) in
+        [(OnImmutable::Fail, "", false), (OnImmutable::Fail, replace, true), (OnImmutable::Replace, "", true)]
+    {
+        let mut source = spec();
+        source.on_immutable = on_immutable;
+        let mut scene = Scene::with(source);
+        let first = scene.push(&[("deploy/x.yaml", &fixed("Job", "1", more))]).await;
+        scene.until(&first, State::Success).await;
+        let uid = |scene: &Scene| scene.get("batch", "jobs", "x").map(|job| job.uid());
+        let before = uid(&scene);
+        let second = scene.push(&[("deploy/x.yaml", &fixed("Job", "2", more))]).await;
+        if is_replaced {
+            scene.until(&second, State::Success).await;
+            assert_ne!(uid(&scene), before);
+        } else {
+            let words = scene.until(&second, State::Failure).await;
+            let expected = "deploy/x.yaml:5: Job default/x: spec.template cannot change once the object is there; \
+                            annotate it with `tidegate.dev/replace: \"true\"`";
+            assert!(words.starts_with(expected), "{words}");
+            assert_eq!(uid(&scene), before);
+        }
+        scene.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pods_of_a_stateful_set_that_is_made_anew_stay() {
+    let replace = ", annotations: {tidegate.dev/replace: 'true'}";
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/x.yaml", &fixed("StatefulSet", "1", replace))]).await;
+    scene.pass(5).await;
+    let set = scene.get("apps", "statefulsets", "x").unwrap();
+    // The embedded cluster has no controller for this kind: the pod is made by hand, as that would.
+    let mut pod = value!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x-0", "labels": {"app": "x"},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "x", "controller": true, "blockOwnerDeletion": true}]},
+        "spec": {"containers": [{"name": "main", "image": "x:1"}]}});
+    let mut owner = pod.list_at(&["metadata", "ownerReferences"])[0].clone();
+    owner.set_at(&["uid"], set.uid());
+    pod.set_at(&["metadata", "ownerReferences"], Value::list([owner]));
+    scene.create("", "v1", "pods", pod).unwrap();
+    let pod = scene.get("", "pods", "x-0").unwrap().uid();
+    let second = scene.push(&[("deploy/x.yaml", &fixed("StatefulSet", "2", replace))]).await;
+    scene.pass(30).await;
+    let anew = scene.get("apps", "statefulsets", "x").unwrap();
+    assert_ne!(anew.uid(), set.uid());
+    assert_eq!(anew.value.str_at(&["spec", "serviceName"]), Some("s2"));
+    assert_eq!(scene.get("", "pods", "x-0").map(|pod| pod.uid()), Some(pod), "its pods are adopted, not deleted");
+    assert_ne!(scene.last(&second).unwrap().state, State::Failure, "{first}");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_without_conditions_is_healthy_when_its_expression_says_so() {
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.org}\nspec:\n  \
+                      group: example.org\n  scope: Namespaced\n  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}\n  versions:\n  - name: v1\n    \
+                      served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}, \
+                      status: {type: object, properties: {phase: {type: string}}}}}}\n";
+    let widget = |healthy: &str, wave: &str| {
+        format!(
+            "apiVersion: example.org/v1\nkind: Widget\nmetadata:\n  name: w{wave}\n  annotations:\n    tidegate.dev/health: \"{healthy}\"\n    \
+             tidegate.dev/health-failed: \"has(self.status) && self.status.phase == 'Broken'\"\nspec: {{size: 3}}\n"
+        )
+    };
+    let ready = "self.status.phase == 'Ready'";
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/z.yaml", definition)]).await;
+    scene.until(&first, State::Success).await;
+    let typo = scene.push(&[("deploy/w.yaml", &widget("self.status.phaze == 'Ready'", ""))]).await;
+    let words = scene.until(&typo, State::Error).await;
+    assert!(words.starts_with("deploy/w.yaml:6: tidegate.dev/health is no CEL expression about Widget: "), "{words}");
+    let second = scene.push(&[("deploy/w.yaml", &widget(ready, ""))]).await;
+    scene.pass(10).await;
+    let words = scene.last(&second).unwrap().words;
+    assert_eq!(words, "w: waits until self.status.phase == 'Ready' (no such key: status)");
+    let phase = |scene: &Scene, phase: &str| {
+        let patch = value!({"status": {"phase": phase}});
+        scene.patch("example.org", "v1", "widgets", "", "w", patch).unwrap();
+    };
+    phase(&scene, "Waiting");
+    scene.pass(5).await;
+    assert_eq!(scene.last(&second).unwrap().words, "w: waits until self.status.phase == 'Ready'");
+    phase(&scene, "Ready");
+    scene.until(&second, State::Success).await;
+    phase(&scene, "Broken");
+    let words = scene.until(&second, State::Failure).await;
+    assert_eq!(words, "w: failed: has(self.status) && self.status.phase == 'Broken'");
     scene.end().await;
 }

@@ -117,12 +117,28 @@ async fn what_a_source_does_and_leaves_is_an_event_on_it() {
     scene.source(value!({"apiVersion": "tidegate.dev/v1alpha1", "kind": "GitSource", "metadata": {"name": "shop"},
         "spec": {"url": "https://git.example/shop.git", "path": "deploy", "interval": "1m", "serviceAccountName": "deployer"}}));
     scene.until(&first, State::Success).await;
+    let condition = |scene: &Scene, name: &str| {
+        let source = scene.git_source("shop");
+        let told =
+            source.list_at(&["status", "conditions"]).iter().find(|told| told.str_at(&["type"]) == Some(name)).cloned();
+        told.and_then(|told| told.str_at(&["message"]).map(str::to_owned))
+    };
+    let taken = condition(&scene, "TakenOver");
+    assert_eq!(taken.as_deref(), Some("ConfigMap default/a is there already and is taken over"));
     scene.patch("", "v1", "configmaps", "", "a", value!({"data": {"k": "theirs"}})).unwrap();
     scene.pass(5).await;
+    let healed = condition(&scene, "DriftHealed");
+    assert_eq!(healed.as_deref(), Some("ConfigMap default/a was changed by others at .data.k and is put right"));
     let second = scene.push(&[("deploy/a.yaml", &map("a", "x"))]).await;
     let words = scene.until(&second, State::Success).await;
     assert_eq!(words, "rolled out: 1 object");
     scene.pass(5).await;
+    let source = scene.git_source("shop");
+    let told = source.list_at(&["status", "conditions"]);
+    assert!(
+        !told.iter().any(|told| told.str_at(&["type"]) == Some("DriftHealed")),
+        "a new commit begins anew: {told:?}"
+    );
     let reasons: Vec<String> = events(&scene).into_iter().map(|(reason, _)| reason).collect();
     assert_eq!(reasons, ["Applied", "TakenOver", "RolledOut", "DriftHealed", "Pruned", "RolledOut"]);
     let third =
@@ -145,6 +161,74 @@ async fn what_a_source_does_and_leaves_is_an_event_on_it() {
     scene.pass(120).await;
     assert_eq!(events(&scene).len(), before);
     scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_of_the_command_line_has_events_too() {
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/a.yaml", &map("a", "x"))]).await;
+    scene.until(&first, State::Success).await;
+    scene.patch("", "v1", "configmaps", "", "a", value!({"data": {"k": "theirs"}})).unwrap();
+    scene.pass(5).await;
+    let events = scene.list("", "events");
+    let about = |event: &&Value| event.str_at(&["involvedObject", "name"]) == Some("tidegate.shop");
+    let reasons: Vec<&str> = events.iter().filter(about).filter_map(|event| event.str_at(&["reason"])).collect();
+    assert_eq!(reasons.len(), 3, "{reasons:?}");
+    assert!(["Applied", "RolledOut", "DriftHealed"].iter().all(|reason| reasons.contains(reason)), "{reasons:?}");
+    let healed = scene.status().conditions.into_iter().find(|told| told.r#type == "DriftHealed");
+    assert!(healed.is_some_and(|told| told.message.contains(".data.k")));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_says_what_was_done_and_not_what_was_refused() {
+    let mut scene = Scene::objects();
+    let job = |image: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: once}}\nspec:\n  template:\n    spec: {{restartPolicy: Never, containers: [{{name: main, image: '{image}'}}]}}\n---\n"
+        )
+    };
+    let first = scene.repository.commit(&[("deploy/a.yaml", &(map("a", "x") + &job("x:1")))]);
+    scene.source(value!({"apiVersion": "tidegate.dev/v1alpha1", "kind": "GitSource", "metadata": {"name": "shop"},
+        "spec": {"url": "https://git.example/shop.git", "path": "deploy", "interval": "1m", "serviceAccountName": "deployer"}}));
+    scene.until(&first, State::Success).await;
+    let before = events(&scene).len();
+    let second = scene.push(&[("deploy/a.yaml", &(map("a", "y") + &job("x:2")))]).await;
+    let words = scene.until(&second, State::Failure).await;
+    assert!(words.contains("spec.template cannot change"), "{words}");
+    scene.pass(5).await;
+    let new = events(&scene).split_off(before);
+    let applied: Vec<&String> = new.iter().filter(|(reason, _)| reason == "Applied").map(|(_, words)| words).collect();
+    assert_eq!(applied, [&format!("commit {}: ConfigMap default/a", &second[..8])], "{new:?}");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_broken_objects_the_first_is_named_and_the_others_are_counted() {
+    let three = ["a", "b", "c"].map(|name| {
+        workload("Deployment", "web:bad")
+            .replace("name: x}", &format!("name: {name}}}"))
+            .replace("app: x", &format!("app: {name}"))
+    });
+    let mut scene = Scene::new();
+    let bad = scene.push(&[("deploy/x.yaml", &three.join("---\n"))]).await;
+    scene.pass(30).await;
+    let words = scene.last(&bad).unwrap().words;
+    assert_eq!(words, "a: 0 of 1 new pods ready: ImagePullBackOff: web:bad not found (and 2 more)");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bare_pod_and_a_bare_replica_set_say_why_they_are_not_ready() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: main, image: 'web:bad'}]}\n";
+    for text in [workload("ReplicaSet", "web:bad"), pod.to_owned()] {
+        let mut scene = Scene::new();
+        let bad = scene.push(&[("deploy/x.yaml", &text)]).await;
+        scene.pass(30).await;
+        let words = scene.last(&bad).unwrap().words;
+        assert!(words.ends_with("ImagePullBackOff: web:bad not found"), "{words}");
+        scene.end().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,13 +284,12 @@ async fn a_revision_names_the_commit_that_brought_its_template() {
     };
     let of = |image: &str, commit: &str| (image.to_owned(), commit[..12].to_owned());
     assert_eq!(history(&scene), [of("web:1", &first), of("web:2", &second)]);
-    // A person suspends the source's hand and sets an image.
-    scene.kill().await;
-    let by_hand = value!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "web:hand"}]}}}});
+    // A person suspends the object for its source and sets an image.
+    let by_hand = value!({"metadata": {"annotations": {"tidegate.dev/suspend": "true"}},
+        "spec": {"template": {"spec": {"containers": [{"name": "main", "image": "web:hand"}]}}}});
     scene.patch("argoproj.io", "v1alpha1", "rollouts", "", "web", by_hand).unwrap();
-    scene.start();
-    scene.pass(2).await;
+    scene.pass(5).await;
     let rows = history(&scene);
-    assert!(rows.iter().all(|(image, commit)| image != "web:hand" || commit == "<none>"), "{rows:?}");
+    assert!(rows.contains(&("web:hand".to_owned(), "<none>".to_owned())), "{rows:?}");
     scene.end().await;
 }

@@ -43,6 +43,26 @@ fn a_canary_is_paused_promoted_and_undone() {
 }
 
 #[test]
+fn whoever_changes_by_hand_what_git_keeps_is_told_what_becomes_of_it() {
+    let mut scene = Scene::open("synced");
+    scene.applies("tests/verbs/synced.yaml");
+    scene.settles("web", "Healthy");
+    scene.settles("api", "Healthy");
+    scene.types("set image web web=registry.example/web:2.0");
+    scene.settles("web", "Paused");
+    // It writes status only, about which git says nothing, as about the moment of a restart.
+    scene.types("promote web");
+    scene.settles("web", "Healthy");
+    scene.types("pause web");
+    scene.types("restart web");
+    scene.types("pause api");
+    scene.types("set image api api=registry.example/api:2.0");
+    scene.types("set image web web=registry.example/web:3.0 --hold");
+    scene.types("undo web");
+    scene.ends();
+}
+
+#[test]
 fn an_abort_goes_back_and_a_retry_tries_again() {
     let mut scene = Scene::open("abort");
     scene.types("create -f examples/canary.yaml");

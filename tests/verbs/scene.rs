@@ -96,6 +96,7 @@ impl Scene {
                 use tidegate::engine::key::Resource;
                 let resource = match object.kind() {
                     "Rollout" => Resource::new("argoproj.io", "v1alpha1", "rollouts"),
+                    "GitSource" => Resource::new("tidegate.dev", "v1alpha1", "gitsources"),
                     "Service" => Resource::new("", "v1", "services"),
                     "Deployment" => Resource::new("apps", "v1", "deployments"),
                     other => panic!("no resource for {other}"),

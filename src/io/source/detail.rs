@@ -17,6 +17,7 @@ use crate::{
     sync::{
         View,
         detail::{self, Ask, Detail, Found},
+        health::Doing,
         id::Id,
         set::Set,
     },
@@ -53,6 +54,20 @@ pub async fn read(api: &Api, state: &mut State, view: &View, set: &Set) -> BTree
         details.insert(id.clone(), fresh.2.clone());
         kept.insert(id.clone(), fresh);
     }
+    for hook in &set.hooks {
+        let Some(live) = view.live.get(&hook.id).filter(|live| view.is_ours(&live.value)) else { continue };
+        let is_open = Doing::of(&live.value).standing != Standing::Current;
+        if details.len() < detail::MOST && is_open && detail::is_known(&hook.id) {
+            let is_fresh =
+                |(at, of, _): &&(Timestamp, u64, Detail)| *of == live.version() && view.now.duration_since(*at) < lasts;
+            let fresh = match state.details.get(&hook.id).filter(is_fresh) {
+                Some(fresh) => fresh.clone(),
+                None => (view.now, live.version(), behind(api, &hook.id, &live.value).await.unwrap_or_default()),
+            };
+            details.insert(hook.id.clone(), fresh.2.clone());
+            kept.insert(hook.id.clone(), fresh);
+        }
+    }
     state.details = kept;
     details
 }
@@ -73,7 +88,10 @@ async fn behind(api: &Api, id: &Id, object: &Value) -> Option<Detail> {
             Vec::new()
         })
     };
-    let mut found = Found { pods: list("", "pods", &ask.selector, "").await, ..Found::default() };
+    let mut found = Found::default();
+    if !ask.selector.is_empty() {
+        found.pods = list("", "pods", &ask.selector, "").await;
+    }
     if ask.sets {
         found.sets = list("apps", "replicasets", &ask.selector, "").await;
     }
@@ -82,7 +100,13 @@ async fn behind(api: &Api, id: &Id, object: &Value) -> Option<Detail> {
         found.events = list("", "events", "", &format!("involvedObject.uid={uid}")).await;
         found.events.retain(|event| event.str_at(&["involvedObject", "uid"]) == Some(uid));
     }
-    for name in &ask.runs {
+    let mut names = ask.runs.clone();
+    if let Some(name) = &ask.experiment {
+        let experiments = Resource::new("argoproj.io", "v1alpha1", "experiments");
+        found.experiment = api.object(&experiments, &Place::new(&id.namespace, name)).await.ok();
+        names.extend(found.experiment.iter().flat_map(detail::runs_of).map(str::to_owned));
+    }
+    for name in &names {
         let runs = Resource::new("argoproj.io", "v1alpha1", "analysisruns");
         found.runs.extend(api.object(&runs, &Place::new(&id.namespace, name)).await.ok());
     }

@@ -433,6 +433,28 @@ async fn read(
     read.await.map_err(|error| error.to_string())
 }
 
+/// The line of a field of an object, in a file of a commit; nothing if that cannot be told.
+pub async fn line(
+    state: &mut State,
+    subject: &Subject,
+    commit: &str,
+    path: &str,
+    id: &sync::id::Id,
+    field: &str,
+) -> Option<usize> {
+    let (Some((_, store)), Ok(spec)) = (&state.store, &subject.spec) else { return None };
+    let others = state.parts.iter().filter(|(of, _)| *of != path);
+    let known = others.map(|(path, (of, _))| (path.clone(), of.clone())).collect();
+    let (_, files) = read(store, spec, commit, known).await.ok()?;
+    let file = files.ok()?.files.into_iter().find(|file| file.path == path)?;
+    let file = manifest::read(file.path, &file.bytes?);
+    let is_it = |object: &&manifest::Object| {
+        (object.group(), object.kind(), object.name()) == (id.group.as_str(), id.kind.as_str(), id.name.as_str())
+    };
+    let object = file.objects.iter().find(is_it)?;
+    Some(object.source.position(object.key_span(sync::refusal::steps(field)).start).line)
+}
+
 /// Makes a set of files; those that are as they were are not read again. `None` if what is remembered of them does not do:
 /// a kind has changed, or the commit begins to define kinds.
 async fn parse(state: &mut State, of: Fetching<'_>, files: &git::Files) -> Result<Option<Set>, String> {

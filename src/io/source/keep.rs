@@ -229,14 +229,29 @@ pub async fn record(
     }
 }
 
-/// Tells something as an event of a GitSource. A source that was given on the command line has no object that events
-/// could be about: its log says the same.
+/// Writes an event about a GitSource. Of a source that was given on the command line it is about the ConfigMap in which its
+/// status is, and a line of the log, because whoever gave it watches that.
 pub async fn announce(api: &Api, subject: &Subject, event: Event, now: Timestamp) {
-    let Kept::Object(_, version) = &subject.kept else { return };
-    let mut object = value!({"metadata": {"uid": subject.uid.as_str(), "resourceVersion": version.to_string()}});
-    object.set_at(&["metadata", "name"], &subject.place.name);
+    let mut object = value!({"metadata": {}});
     object.set_at(&["metadata", "namespace"], &subject.place.namespace);
-    pass::announce_about(api, kind::GIT_SOURCE, &object, &event, now).await;
+    match &subject.kept {
+        Kept::Object(_, version) => {
+            object.set_at(&["metadata", "uid"], subject.uid.as_str());
+            object.set_at(&["metadata", "resourceVersion"], version.to_string());
+            object.set_at(&["metadata", "name"], &subject.place.name);
+            pass::announce_about(api, kind::GIT_SOURCE, &object, &event, now).await;
+        }
+        Kept::ConfigMap => {
+            // What others did to the cluster is said where nothing was asked for, too.
+            if event.warning || ["DriftHealed", "TakenOver", "HandedOver"].contains(&event.reason) {
+                tracing::warn!(source = %subject.place, reason = event.reason, "{}", event.message);
+            } else {
+                tracing::info!(source = %subject.place, reason = event.reason, "{}", event.message);
+            }
+            object.set_at(&["metadata", "name"], &config_map(&subject.place).name);
+            pass::announce_about(api, "ConfigMap", &object, &event, now).await;
+        }
+    }
 }
 
 fn reports(place: &Place) -> Place {

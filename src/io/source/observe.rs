@@ -47,7 +47,7 @@ pub enum Observed {
 
 /// Where an object is served.
 pub fn resource_of(state: &State, sets: &[&Set], id: &Id, version: &str) -> Option<Resource> {
-    let mut wanted = sets.iter().flat_map(|set| &set.objects);
+    let mut wanted = sets.iter().flat_map(|set| set.objects.iter().chain(&set.hooks));
     let desired = wanted.find(|desired| desired.id == *id).map(|desired| desired.sort.clone());
     let known = || state.sorts.get(&named(id, version)).cloned().flatten();
     if let Some(sort) = desired.or_else(known) {
@@ -84,7 +84,7 @@ pub async fn observe(
 ) -> Result<Observed, Error> {
     let mut wanted: HashMap<Id, Resource> = HashMap::with_capacity(status.inventory.len());
     for set in sets {
-        for desired in set.objects.iter().filter(|desired| desired.sort.served) {
+        for desired in set.objects.iter().chain(&set.hooks).filter(|desired| desired.sort.served) {
             wanted.insert(desired.id.clone(), resource(&desired.sort));
         }
     }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     api::{
         GitRevision, GitSourceStatus,
-        constants::{annotation::REPLACE, condition, reason},
+        constants::{annotation::COMMIT, condition, reason},
     },
     engine::{
         cache::version_of,
@@ -43,13 +43,14 @@ use crate::{
     plan::review::Review,
     rollout::Event,
     sync::{
-        self, Acted, Action, Broken, Life, Report, Verdict, View, Write, announcements, check,
+        self, Acted, Action, Broken, Life, Reason, Report, Verdict, View, Write, announcements, check,
         compare::Difference,
         decide,
         detail::Detail,
         handover::Handover,
         id::{Id, Sorts},
         prune::{self, Stale},
+        refusal::{self, Explained},
         refuse,
         set::{Part, Set},
         view::{Answer, Commit, Fetched, Memo, Refusal, digest_of},
@@ -150,7 +151,10 @@ impl Rest {
 fn is_at_rest(state: &State, view: &View, verdict: &Verdict) -> bool {
     let Fetched::Commit(commit) = &view.fetched else { return false };
     let mut sets = [&commit.set].into_iter().chain(commit.promoted.as_ref().map(|(_, set)| set));
-    let is_watched = |set: &Arc<Set>| set.objects.iter().all(|want| want.sort.served && !want.id.is("", "Secret"));
+    let is_watched = |set: &Arc<Set>| {
+        let mut all = set.objects.iter().chain(&set.hooks);
+        all.all(|want| want.sort.served && !want.id.is("", "Secret"))
+    };
     verdict.actions.is_empty()
         && verdict.wake.is_none()
         && verdict.offer.is_none()
@@ -559,8 +563,11 @@ impl Pass<'_> {
         };
         for action in &verdict.actions {
             let done = match action {
-                Action::Apply(write) => self.apply(&api, state, view, write, written).await?.then_some(&write.id),
-                Action::Prune(stale) | Action::Replace(stale) => {
+                Action::Apply(write) => {
+                    let reasons = &verdict.reasons;
+                    self.apply(&api, state, view, write, reasons, written).await?.then_some(&write.id)
+                }
+                Action::Prune(stale) | Action::Replace(stale) | Action::EndHook(stale) => {
                     self.prune(&api, state, view, stale, written).await?.then_some(&stale.id)
                 }
                 Action::HandOver(handover) => {
@@ -589,7 +596,7 @@ impl Pass<'_> {
                 Ok(true)
             }
             Err(error) if error.is_refusal() => {
-                let refusal = Refusal::handover(explained(id, &error));
+                let refusal = Refusal::handover(explained(id, &error).message);
                 state.refused.insert(id.clone(), (self.settings.clock.now(), refusal));
                 Ok(false)
             }
@@ -603,6 +610,7 @@ impl Pass<'_> {
         state: &mut State,
         view: &View,
         write: &Write,
+        reasons: &[Reason],
         written: &mut Vec<Written>,
     ) -> Result<bool, Error> {
         let Some(key) = self.key(state, view, &write.id, version_in(write)) else { return Ok(false) };
@@ -621,7 +629,7 @@ impl Pass<'_> {
                     let answer = Answer { digest, version, difference: Difference::Same };
                     state.answers.insert(write.id.clone(), answer);
                 } else {
-                    self.count(state, &write.id, digest, view.live.get(&write.id));
+                    self.count(state, &write.id, digest, view.live.get(&write.id), reasons);
                 }
                 written.push(Written::Version(key, version));
                 if write.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
@@ -633,10 +641,18 @@ impl Pass<'_> {
                 Ok(true)
             }
             Err(error) if error.is_refusal() => {
-                let message = explained(&write.id, &error);
+                let Explained { message, field, immutable } = explained(&write.id, &error);
+                let line = match (&field, &view.fetched) {
+                    (Some(field), Fetched::Commit(commit)) => {
+                        let commit =
+                            write.patch.str_at(&["metadata", "annotations", COMMIT]).unwrap_or(&commit.revision.commit);
+                        fetch::line(state, self.subject, commit, &write.place.0, &write.id, field).await
+                    }
+                    _ => None,
+                };
                 let version = Some(write.version.unwrap_or_default());
                 let digest = digest_of(&write.patch);
-                let refusal = Refusal { digest, version, message, immutable: immutable(&error).is_some() };
+                let refusal = Refusal { digest, version, message, immutable, line };
                 state.refused.insert(write.id.clone(), (self.settings.clock.now(), refusal));
                 // The others are not to suffer; the next look tells.
                 written.push(Written::Version(key, 0));
@@ -647,7 +663,7 @@ impl Pass<'_> {
     }
 
     /// Counts how often the same was written: whoever takes it back each time is named instead of fought.
-    fn count(&self, state: &mut State, id: &Id, digest: Text, live: Option<&Arc<Object>>) {
+    fn count(&self, state: &mut State, id: &Id, digest: Text, live: Option<&Arc<Object>>, reasons: &[Reason]) {
         let now = self.settings.clock.now();
         let entry = state.writes.entry(id.clone()).or_insert_with(|| (digest.clone(), 0, now));
         if entry.0 != digest || now.duration_since(entry.2) > RIVALRY {
@@ -655,13 +671,19 @@ impl Pass<'_> {
         }
         entry.1 += 1;
         if entry.1 >= MOST_WRITES {
-            let who = live.and_then(|live| sync::ownership::last_writer(live));
+            let fields = reasons.iter().find_map(|reason| match reason {
+                Reason::Heals(of, fields) | Reason::Changes(of, fields) if of == id => Some(fields.as_slice()),
+                _ => None,
+            });
+            let who = live.and_then(|live| sync::ownership::last_writer(live, fields.unwrap_or_default()));
             let who = who.map_or_else(|| "another client".to_owned(), |who| who.to_string());
             let message = format!(
                 "{who} changes it back each time: it was written {MOST_WRITES} times within {RIVALRY:#}; \
                  stop that, or leave the field out of git"
             );
-            state.refused.insert(id.clone(), (now, Refusal { digest, version: None, message, immutable: false }));
+            state
+                .refused
+                .insert(id.clone(), (now, Refusal { digest, version: None, message, immutable: false, line: None }));
         }
     }
 
@@ -686,7 +708,7 @@ impl Pass<'_> {
             }
             Err(error) if error.code() == Some(404) => Ok(true),
             Err(error) if error.is_refusal() => {
-                let refusal = Refusal::deletion(explained(&stale.id, &error));
+                let refusal = Refusal::deletion(explained(&stale.id, &error).message);
                 state.refused.insert(stale.id.clone(), (self.settings.clock.now(), refusal));
                 written.push(Written::Version(key, 0));
                 Ok(false)
@@ -711,42 +733,12 @@ fn version_in(write: &Write) -> Text {
     api_version.rsplit('/').next().unwrap_or_default().into()
 }
 
-/// The field that cannot change, if that is why the server refused an object.
-fn immutable(error: &Error) -> Option<String> {
-    let Error::Refused { code: 422, message, causes, .. } = error else { return None };
-    let is_it = |words: &str| {
-        ["field is immutable", "may not change once set", "updates to statefulset spec"]
-            .iter()
-            .any(|it| words.contains(it))
+/// What the server said, for people.
+fn explained(id: &Id, error: &Error) -> Explained {
+    let causes = match error {
+        Error::Refused { causes, .. } => causes.as_slice(),
+        Error::NotLeading { .. } | Error::BadName(_) | Error::Unreachable { .. } => &[],
     };
-    if !is_it(message) {
-        return None;
-    }
-    let cause = causes.iter().find(|(words, _)| is_it(words)).map(|(_, field)| field.clone());
-    let named = || {
-        let (_, rest) = message.split_once(" is invalid: ")?;
-        Some(rest.split(": ").next()?.trim_start_matches('[').to_owned())
-    };
-    cause.filter(|field| !field.is_empty()).or_else(named).or_else(|| Some("a field".to_owned()))
-}
-
-/// What the server said, with what to do about it. Of a Secret only that it did: its words may hold values.
-fn explained(id: &Id, error: &Error) -> String {
     let code = error.code().unwrap_or_default();
-    let message = error.words();
-    let told = if id.is("", "Secret") { "the server refused it".to_owned() } else { sync::id::cut(message, 400) };
-    if let Some(field) = immutable(error) {
-        return format!(
-            "{field} cannot change once the object is there; annotate it with `{REPLACE}: \"true\"` (or set \
-             `onImmutable: Replace` in the source) to have it deleted and made anew, or give it another name"
-        );
-    }
-    let advice = if code == 403 {
-        "; give the source's ServiceAccount the right to do that"
-    } else if code == 404 && message.contains("namespaces") {
-        "; create the namespace, or put it into git"
-    } else {
-        ""
-    };
-    format!("{told} ({code}){advice}")
+    refusal::explain(id, refusal::Answer { code, message: error.words(), causes })
 }

@@ -15,6 +15,8 @@ pub const TIDEGATE_GROUP: &str = "tidegate.dev";
 pub const TIDEGATE_API_VERSION: &str = "tidegate.dev/v1alpha1";
 /// Who writes what git says, as owners of fields are named.
 pub const FIELD_MANAGER: &str = "tidegate";
+/// Who writes what a person asks for with our verbs: what that is, the daemon may not take for its own.
+pub const CLI_FIELD_MANAGER: &str = "tidegate-cli";
 /// Who events say they come from.
 pub const EVENT_COMPONENT: &str = "rollouts-controller";
 
@@ -128,6 +130,30 @@ pub mod annotation {
     pub const APPLY: &str = "tidegate.dev/apply";
     /// A number: objects of a higher one wait until those of lower ones are healthy.
     pub const WAVE: &str = "tidegate.dev/wave";
+    /// A CEL expression over the live object: it is healthy when this is true.
+    pub const HEALTH: &str = "tidegate.dev/health";
+    /// A CEL expression over the live object: it has failed when this is true.
+    pub const HEALTH_FAILED: &str = "tidegate.dev/health-failed";
+    /// `before-sync`, `after-sync` or `on-failure`: the object runs once for each commit, then.
+    pub const HOOK: &str = "tidegate.dev/hook";
+    /// `succeeded` and `failed`: after which endings a hook is deleted.
+    pub const HOOK_DELETE: &str = "tidegate.dev/hook-delete-policy";
+    /// What Argo CD calls a hook, its deletion, a wave and its other wishes.
+    pub const ARGOCD_HOOK: &str = "argocd.argoproj.io/hook";
+    /// See [`ARGOCD_HOOK`].
+    pub const ARGOCD_HOOK_DELETE: &str = "argocd.argoproj.io/hook-delete-policy";
+    /// See [`ARGOCD_HOOK`].
+    pub const ARGOCD_WAVE: &str = "argocd.argoproj.io/sync-wave";
+    /// See [`ARGOCD_HOOK`].
+    pub const ARGOCD_OPTIONS: &str = "argocd.argoproj.io/sync-options";
+    /// What Helm calls a hook, its order, its deletion and an object that stays.
+    pub const HELM_HOOK: &str = "helm.sh/hook";
+    /// See [`HELM_HOOK`].
+    pub const HELM_WEIGHT: &str = "helm.sh/hook-weight";
+    /// See [`HELM_HOOK`].
+    pub const HELM_HOOK_DELETE: &str = "helm.sh/hook-delete-policy";
+    /// See [`HELM_HOOK`].
+    pub const HELM_POLICY: &str = "helm.sh/resource-policy";
     /// On a Secret: the hosts that it may be sent to, such as `https://git.example ssh://git.example:2222`.
     pub const HOSTS: &str = "tidegate.dev/hosts";
     /// `true`, in git or in the cluster: the object stays as it is until this is taken away.
@@ -219,6 +245,10 @@ pub mod condition {
     pub const STALLED: &str = "Stalled";
     /// False while the commits of a GitSource cannot be told how they went.
     pub const REPORTED: &str = "Reported";
+    /// Our own, of a GitSource: somebody changed what git says, and it was put right.
+    pub const DRIFT_HEALED: &str = "DriftHealed";
+    /// Our own, of a GitSource: an object that was there already is the source's now.
+    pub const TAKEN_OVER: &str = "TakenOver";
 }
 
 /// Reasons of conditions and events.

@@ -31,8 +31,8 @@ pub struct GitSource {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct GitSourceSpec {
-    /// The repository: `https://host/path` or `ssh://user@host/path`. Changing the host takes the credentials away until
-    /// they are given again.
+    /// The repository: `https://host/path`, `ssh://user@host/path` or `user@host:path`. A Secret is sent to its host only if
+    /// the Secret names that in its annotation `tidegate.dev/hosts`.
     #[schemars(extend("x-required" = true, "pattern" = URL, "maxLength" = 2048))]
     pub url: String,
     /// What to follow: at most one of its fields. Without any, the branch that the repository names as its default.
@@ -262,6 +262,9 @@ pub struct GitSourceStatus {
     /// What is not applied, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<HeldObject>,
+    /// How the hooks of the content that the source follows went.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookRun>,
     /// Why pods of objects that are not done are not ready, as it was last seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
@@ -369,6 +372,36 @@ pub struct HeldObject {
     pub since: Option<Time>,
 }
 
+/// A hook that was run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct HookRun {
+    /// Its group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Its kind.
+    #[schemars(extend("x-required" = true))]
+    pub kind: String,
+    /// Its namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(extend("x-required" = true))]
+    pub name: String,
+    /// When it runs: `before-sync`, `sync`, `after-sync` or `on-failure`.
+    #[schemars(extend("x-required" = true))]
+    pub phase: String,
+    /// The commit that it ran for.
+    #[schemars(extend("x-required" = true))]
+    pub commit: String,
+    /// Running, Succeeded or Failed.
+    #[schemars(extend("x-required" = true))]
+    pub state: String,
+    /// Why it failed, or what it waits for.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
 /// An object whose pods are not ready.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
@@ -446,7 +479,7 @@ fn at_most_one() -> serde_json::Value {
 }
 
 /// What a repository may be called: no user names with odd characters, no options, no other protocols.
-const URL: &str = r"^(https://|ssh://([A-Za-z0-9][A-Za-z0-9._-]*@)?)[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9~_.][A-Za-z0-9~_.+-]*)+/?$";
+const URL: &str = r"^((https://|ssh://([A-Za-z0-9][A-Za-z0-9._-]*@)?)[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?/|[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:/?)[A-Za-z0-9~_.][A-Za-z0-9~_.+-]*(/[A-Za-z0-9~_.][A-Za-z0-9~_.+-]*)*/?$";
 
 /// A folder below the root: no part of it is empty, `.` or `..`.
 const PATH: &str = r"^(([^/.]|\.[^/.]|\.\.[^/])[^/]*(/([^/.]|\.[^/.]|\.\.[^/])[^/]*)*)?$";

@@ -13,12 +13,14 @@ use crate::{
         parse::{self, PodsFrom},
         problem::Problem,
     },
+    sync::policy,
 };
 
 use Step::Key;
 
-/// Looks at an object if it is one of ours.
+/// Looks at an object: at how it wants to be synced, and at all of it if it is one of ours.
 pub fn check(object: &Object, notes: &mut Notes) {
+    synced(object, notes);
     if object.group() != constants::GROUP && object.group() != constants::TIDEGATE_GROUP {
         return;
     }
@@ -56,6 +58,25 @@ pub fn check(object: &Object, notes: &mut Notes) {
         }
         // All that can be wrong with a GitSource alone is in its schema.
         _ => {}
+    }
+}
+
+/// What the annotations of an object say about how it is synced.
+fn synced(object: &Object, notes: &mut Notes) {
+    let at = |key| [Key("metadata"), Key("annotations"), Key(key)];
+    match policy::policy(&object.value) {
+        Err((key, what)) => {
+            let (what, remedy) = what.split_once("; ").unwrap_or((&what, ""));
+            notes.say(object, &at(key), Own::AnnotationValue, what).remedy = remedy.into();
+        }
+        Ok(policy) => {
+            for asked in &policy.ignored {
+                let key = asked.split(": ").next().unwrap_or_default();
+                let what = format!("{asked:?} is not done");
+                notes.say_key(object, &at(key), Own::AnnotationIgnored, what).remedy =
+                    "see the annotations of an object in the documentation for what is".into();
+            }
+        }
     }
 }
 

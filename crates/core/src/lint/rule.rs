@@ -82,6 +82,11 @@ rules! {
     ServerFields "server-fields" Hint "a manifest holds fields that the server fills in"
         "uid, resourceVersion, generation, creationTimestamp and managedFields come from a copy out of a cluster; a resourceVersion makes the next apply fail.";
 
+    AnnotationValue "annotation-value" Error "an annotation about syncing holds a value that means nothing"
+        "A GitSource refuses the whole commit. Argo CD's and Helm's annotations for hooks and waves are read, too.";
+    AnnotationIgnored "annotation-ignored" Warning "an annotation of another tool asks for something that is not done"
+        "Of Argo CD's and Helm's annotations hooks, waves, deletion policies, Prune=false, Force=true and resource-policy are honoured. Hooks for other moments are not applied.";
+
     // References among the given files
     ReferenceMissing "reference-missing" Warning "an object that is named is not among the given files"
         "Other objects of that kind are given, so this one was probably forgotten or misspelt. If it comes from elsewhere, ignore this rule.";

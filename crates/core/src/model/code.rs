@@ -255,7 +255,7 @@ codes! {
 
     // GitSource
     SourceUrl "source-url" Error "the URL of a GitSource names no repository"
-        "`https://host/path` or `ssh://user@host/path`, without credentials: these belong into a Secret.";
+        "`https://host/path`, `ssh://user@host/path` or `user@host:path`, without credentials: these belong into a Secret.";
     SourceReference "source-reference" Error "a GitSource does not say what to follow"
         "At most one of branch, tag, semver and commit; a commit by its whole hash. Without any, the default branch is followed.";
     SourceValue "source-value" Error "a field of a GitSource holds a value that means nothing"

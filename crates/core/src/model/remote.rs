@@ -1,7 +1,7 @@
 //! Where a repository is, exactly.
 //!
-//! One grammar for every URL that is ever contacted: `https://host[:port]/path` or `ssh://[user@]host[:port]/path`, with
-//! no room for options, other protocols, credentials, queries or escapes. Never talks to anybody.
+//! One grammar for every URL that is ever contacted: `https://host[:port]/path`, `ssh://[user@]host[:port]/path`, or
+//! `user@host:path` as hosts show it, which is the second without a port. There is no room for options, other protocols, credentials, queries or escapes. Never talks to anybody.
 
 use std::fmt;
 
@@ -52,10 +52,16 @@ impl Remote {
             (Scheme::Https, rest)
         } else if let Some(rest) = url.strip_prefix("ssh://") {
             (Scheme::Ssh, rest)
+        } else if let Some((authority, path)) = short(url) {
+            return Remote::parts(Scheme::Ssh, authority, path);
         } else {
-            return Err("is neither https:// nor ssh://");
+            return Err("is neither https://, ssh:// nor user@host:path");
         };
         let (authority, path) = rest.split_once('/').ok_or("names no repository")?;
+        Remote::parts(scheme, authority, path)
+    }
+
+    fn parts(scheme: Scheme, authority: &str, path: &str) -> Result<Remote, &'static str> {
         let (user, address) = match authority.rsplit_once('@') {
             Some(_) if scheme == Scheme::Https => return Err("is no place for credentials"),
             Some((user, address)) => (Some(user), address),
@@ -149,6 +155,13 @@ impl fmt::Display for Origin {
     }
 }
 
+/// The two parts of `user@host:path`, as `git clone` takes it: everything after the colon is the path.
+fn short(url: &str) -> Option<(&str, &str)> {
+    let (authority, path) = url.split_once(':')?;
+    let is_host = authority.contains('@') && !authority.contains('/') && !path.starts_with("//");
+    is_host.then(|| (authority, path.strip_prefix('/').unwrap_or(path)))
+}
+
 /// A letter or digit, then more of them and some others.
 fn word(text: &str, others: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -176,6 +189,11 @@ mod tests {
         check("https://host:8443/~a/_b.c+d-e", "https://host:8443/~a/_b.c+d-e");
         check("ssh://git@host:22/a", "ssh://git@host/a");
         check("ssh://host/a/b", "ssh://host/a/b");
+        check("git@Host.Example:team/shop.git", "ssh://git@host.example/team/shop.git");
+        check("git@host:repo", "ssh://git@host/repo");
+        check("git@host:/srv/shop.git/", "ssh://git@host/srv/shop.git");
+        // Git takes this for a path, too, and not for a port.
+        check("git@host:22/a", "ssh://git@host/22/a");
     }
 
     /// SR3: nothing but the two protocols, and no character that any program could take for something else.
@@ -183,7 +201,16 @@ mod tests {
     fn odd_urls_are_refused() {
         for url in [
             "",
-            "git@host:repo",
+            "host:repo",
+            "git@host:",
+            "git@host:/",
+            "git@host:a b",
+            "git@host:../a",
+            "git@host:-a",
+            "-oProxyCommand=id@host:a",
+            "git@-host:a",
+            "git@host:a//b",
+            "git:secret@host:a",
             "http://host/a",
             "git://host/a",
             "file:///etc/passwd",

@@ -10,7 +10,8 @@ use crate::{
     sync::{
         compare,
         id::Id,
-        set::{Apply, Desired, Set},
+        policy::Apply,
+        set::{Desired, Set},
         stage::Stage,
         text,
     },

@@ -61,7 +61,10 @@ pub fn announcements(view: &View, verdict: &Verdict, acted: &Acted) -> Vec<Event
 }
 
 /// What is told of reasons, and whether it warns.
-const KINDS: [(&str, bool); 11] = [
+const KINDS: [(&str, bool); 14] = [
+    ("HookStarted", false),
+    ("HookFailed", true),
+    ("AnnotationIgnored", true),
     ("TakenOver", false),
     ("HandedOver", false),
     ("DriftHealed", false),
@@ -85,6 +88,7 @@ fn target(reason: &Reason) -> Option<&Id> {
         | Reason::Prunes(id)
         | Reason::PrunesFirst(id, _)
         | Reason::Replaces(id)
+        | Reason::RunsHook(id, _)
         | Reason::HandsOver { service: id, .. } => Some(id),
         _ => None,
     }
@@ -98,6 +102,9 @@ fn kind(reason: &Reason) -> Option<&'static str> {
         Reason::DriftLeft(..) => Some("DriftLeft"),
         Reason::Prunes(_) | Reason::PrunesFirst(..) => Some("Pruned"),
         Reason::HandsOver { .. } => Some("HandedOver"),
+        Reason::RunsHook(..) => Some("HookStarted"),
+        Reason::HookFailed(..) => Some("HookFailed"),
+        Reason::NotHonoured(..) => Some("AnnotationIgnored"),
         Reason::Replaces(_) => Some("Replaced"),
         Reason::PrunesLater { .. } => Some("PruneDeferred"),
         Reason::NoPruning(Doubt::TooMany { .. } | Doubt::Empty) => Some("PruneRefused"),
@@ -136,7 +143,8 @@ fn ending(before: &GitSourceStatus, now: &GitSourceStatus) -> Option<Event> {
 }
 
 /// The reasons of the condition Ready that somebody has to do something about.
-const ENDINGS: [&str; 9] = [
+const ENDINGS: [&str; 10] = [
+    "HookFailed",
     "Invalid",
     "FetchFailed",
     "Unreadable",

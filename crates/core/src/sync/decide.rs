@@ -11,10 +11,12 @@ use super::{
     detail,
     handover::Handover,
     hold,
+    hook::{Gate, Hooks, Turn},
     id::{Id, cut},
     invariant::Broken,
     leave,
     plan::{Plan, inventory, outcome},
+    policy::Phase,
     prune::{self, Stale},
     reason::{Reason, short},
     report::{self, Report, State},
@@ -86,6 +88,21 @@ pub enum Action {
     Replace(Stale),
     /// Gives a Service to another Rollout.
     HandOver(Handover),
+    /// Deletes a hook that has ended.
+    EndHook(Stale),
+}
+
+impl Action {
+    /// Whether both do the same to the same object.
+    fn is(&self, other: &Action) -> bool {
+        match (self, other) {
+            (Action::EndHook(one), Action::EndHook(other)) => one == other,
+            (Action::Apply(one), Action::Apply(other)) => one.id == other.id,
+            (Action::Prune(one), Action::Prune(other)) | (Action::Replace(one), Action::Replace(other)) => one == other,
+            (Action::HandOver(one), Action::HandOver(other)) => one == other,
+            (_, _) => false,
+        }
+    }
 }
 
 /// An object to apply.
@@ -183,8 +200,38 @@ pub fn decide(view: &View) -> Verdict {
         Situation::Lost(commit, why) => lost(view, commit, why),
         Situation::Following(spec, commit) => follow(view, spec, commit),
     };
+    let noted = noted(view, &verdict);
     observe(view, &mut verdict.status);
+    verdict.status.conditions.retain(|told| noted.iter().all(|noted| noted.r#type != told.r#type));
+    verdict.status.conditions.extend(noted);
     verdict
+}
+
+/// What was changed in the cluster besides what the commit brought, as conditions: for as long as the commit is the newest.
+fn noted(view: &View, verdict: &Verdict) -> Vec<Condition> {
+    let same =
+        verdict.status.seen.as_ref().map(|seen| &seen.commit) == view.status.seen.as_ref().map(|seen| &seen.commit);
+    type Is = fn(&Reason) -> bool;
+    let kinds: [(&str, Is); 2] = [
+        (condition::DRIFT_HEALED, |reason| matches!(reason, Reason::Heals(_, fields) if !fields.is_empty())),
+        (condition::TAKEN_OVER, |reason| matches!(reason, Reason::Adopts(_))),
+    ];
+    let note = |(name, is_it): (&str, Is)| {
+        let now: Vec<String> = verdict.reasons.iter().filter(|told| is_it(told)).map(ToString::to_string).collect();
+        let old = view.status.conditions.iter().find(|told| told.r#type == name).filter(|_| same);
+        match super::plan::first_of(&now) {
+            None => old.cloned(),
+            Some(words) => Some(Condition {
+                r#type: name.to_owned(),
+                status: "True".to_owned(),
+                observed_generation: view.generation,
+                last_transition_time: Time::from(view.now),
+                reason: name.to_owned(),
+                message: cut(&words, 1024),
+            }),
+        }
+    };
+    kinds.into_iter().filter_map(note).collect()
 }
 
 /// What is recorded in place of a verdict that would break rules: which ones. Nothing is written, and everything that was
@@ -210,7 +257,9 @@ fn observe(view: &View, status: &mut GitSourceStatus) {
     if let Fetched::Commit(_) = &view.fetched {
         status.last_sync_request = view.request.clone();
     }
-    status.conditions.extend(reported(view));
+    let reported = reported(view);
+    status.conditions.retain(|told| reported.as_ref().is_none_or(|new| new.r#type != told.r#type));
+    status.conditions.extend(reported);
 }
 
 /// What becomes of the finalizer of a source that stays: it is there if and only if the source prunes.
@@ -443,6 +492,9 @@ fn restore(view: &View, spec: &GitSource, commit: &Commit, (revision, set): &(Gi
     plan.objects(view, spec, &pairs, &[]);
     plan.prune(view, spec, set, commit, &mut pairs);
     verdict.status.inventory = inventory(view, &pairs, &plan);
+    let hooks = Hooks::of(view, &commit.set, &bringer(&verdict.status, commit));
+    let turn = hooks.turn(Phase::OnFailure);
+    hooked(&mut verdict, &hooks, turn);
     let first = verdict.status.held.first();
     let why = first.map(|held| format!("{}: {}", held.name, held.reason)).unwrap_or_default();
     let since = first.map(|held| short(&held.commit)).unwrap_or_default();
@@ -502,12 +554,64 @@ fn unready(view: &View, pairs: &[Pair<'_>]) -> Vec<UnreadyObject> {
     pairs.iter().filter_map(of).take(detail::MOST).collect()
 }
 
+/// The commit that brought the content of another one: its hooks are run for that.
+fn bringer(status: &GitSourceStatus, commit: &Commit) -> String {
+    status.content.as_ref().map_or(&commit.revision.commit, |content| &content.commit).clone()
+}
+
+/// Notes what is done about hooks.
+fn hooked(verdict: &mut Verdict, hooks: &Hooks<'_>, turn: Turn) {
+    verdict.actions.extend(turn.actions);
+    verdict.reasons.extend(turn.reasons);
+    verdict.status.hooks = hooks.records();
+    let cleanups =
+        hooks.cleanups().into_iter().filter(|cleanup| !verdict.actions.iter().any(|action| action.is(cleanup)));
+    let cleanups: Vec<Action> = cleanups.collect();
+    verdict.actions.extend(cleanups);
+    let known: Vec<Id> = verdict.status.inventory.iter().map(Id::of_entry).collect();
+    for entry in hooks.inventory(&verdict.actions) {
+        match known.iter().position(|id| *id == Id::of_entry(&entry)) {
+            Some(index) => verdict.status.inventory[index] = entry,
+            None => verdict.status.inventory.push(entry),
+        }
+    }
+}
+
+/// Nothing of a commit is written before its first hooks have succeeded.
+fn gated(view: &View, commit: &Commit, mut verdict: Verdict, hooks: &Hooks<'_>, turn: Turn) -> Verdict {
+    let (standing, reason, state, words) = match &turn.gate {
+        Gate::Open => return verdict,
+        Gate::Waits(words) => (Standing::InProgress, "HookRunning", State::Pending, words.clone()),
+        Gate::Failed(problem) => {
+            verdict.status.problems = vec![wire(problem)];
+            let words = format!("{problem}; nothing of the commit was applied");
+            (Standing::Stalled, "HookFailed", State::Failure, words)
+        }
+    };
+    hooked(&mut verdict, hooks, turn);
+    if standing == Standing::Stalled {
+        let failure = hooks.turn(Phase::OnFailure);
+        hooked(&mut verdict, hooks, failure);
+    }
+    if hooks.is_running() {
+        verdict.wake = view.now.checked_add(detail::lasts(detail::age(&verdict.status, view.now))).ok();
+    }
+    told(view, &mut verdict.status, standing, reason, &words);
+    report(view, commit, &mut verdict, state, &words);
+    verdict
+}
+
 /// A commit is carried out.
 fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
     let mut verdict = Verdict::default();
     take_up(view, commit, &mut verdict);
     let mut pairs = view.pairs(&commit.set, &commit.revision);
     verdict.status.held = hold::held(view, pairs.iter().map(|pair| (pair.desired, pair.blamed.clone())));
+    let hooks = Hooks::of(view, &commit.set, &bringer(&verdict.status, commit));
+    let before = hooks.turn(Phase::BeforeSync);
+    if before.gate != Gate::Open {
+        return gated(view, commit, verdict, &hooks, before);
+    }
     let mut plan = Plan::default();
     plan.objects(view, spec, &pairs, &verdict.status.held);
     let applied = view.status.applied.as_ref().is_some_and(|applied| applied.commit == commit.revision.commit);
@@ -518,13 +622,23 @@ fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
     verdict.status.inventory = inventory(view, &pairs, &plan);
     let done = view.status.rolled_out.as_ref().is_some_and(|done| done.commit == commit.revision.commit);
     let outcome = outcome(&pairs, &plan, done);
+    let during = if plan.is_settled() { hooks.turn(Phase::Sync) } else { Turn::open() };
+    let outcome = outcome.after(&during, "HookRunning");
+    hooked(&mut verdict, &hooks, during);
+    let after = if outcome.standing == Standing::Current { hooks.turn(Phase::AfterSync) } else { Turn::open() };
+    let outcome = outcome.after(&after, "HookRunning");
+    hooked(&mut verdict, &hooks, after);
+    if outcome.standing == Standing::Stalled {
+        let failure = hooks.turn(Phase::OnFailure);
+        hooked(&mut verdict, &hooks, failure);
+    }
     verdict.status.unready = unready(view, &pairs);
     // Pods are not watched: what they say is read again from time to time.
     let is_open = |pair: &Pair<'_>| {
         pair.doing.as_ref().is_some_and(|doing| doing.standing == Standing::InProgress)
             && detail::is_known(&pair.desired.id)
     };
-    if pairs.iter().any(is_open) {
+    if pairs.iter().any(is_open) || hooks.is_running() {
         verdict.wake = view.now.checked_add(detail::lasts(detail::age(&verdict.status, view.now))).ok();
     }
     let message = match &commit.stale {
@@ -542,7 +656,14 @@ fn follow(view: &View, spec: &GitSource, commit: &Commit) -> Verdict {
         Standing::InProgress => State::Pending,
         Standing::Stalled => State::Failure,
     };
-    verdict.status.problems = plan.problems.iter().take(50).map(wire).collect();
+    let mut problems: Vec<SourceProblem> = plan.problems.iter().take(50).map(wire).collect();
+    problems.extend(outcome.problem.as_ref().map(wire));
+    verdict.status.problems = problems;
+    // Said with the commit that brings it.
+    if !applied {
+        let asks = commit.set.objects.iter().chain(&commit.set.hooks).filter(|want| !want.policy.ignored.is_empty());
+        verdict.reasons.extend(asks.map(|want| Reason::NotHonoured(want.id.clone(), want.policy.ignored.clone())));
+    }
     report(view, commit, &mut verdict, state, &outcome.words);
     for id in followed(&verdict.status, commit) {
         verdict.reports.extend(report::rollouts(view, spec, &id, &pairs, &plan));

@@ -34,6 +34,8 @@ pub struct Ask {
     pub sets: bool,
     /// The AnalysisRuns that are under way.
     pub runs: Vec<String>,
+    /// The Experiment of the step that is under way: its runs measure, too.
+    pub experiment: Option<String>,
     /// Whether what its controller could not create is known from events only.
     pub events: bool,
 }
@@ -46,12 +48,22 @@ impl Ask {
                 let rollout: Rollout = api::read(object).object;
                 let hash = &rollout.status.current_pod_hash;
                 let selector = format!("{}={hash}", label::POD_TEMPLATE_HASH);
-                (!hash.is_empty()).then(|| Ask { selector, sets: true, runs: runs(&rollout), events: false })
+                let experiment = Some(rollout.status.canary.current_experiment.clone()).filter(|name| !name.is_empty());
+                (!hash.is_empty()).then(|| Ask {
+                    selector,
+                    sets: true,
+                    runs: runs(&rollout),
+                    experiment,
+                    events: false,
+                })
             }
             Kind::Deployment => Some(Ask { selector: selector(object)?, sets: true, ..Ask::default() }),
+            Kind::ReplicaSet => Some(Ask { selector: selector(object)?, ..Ask::default() }),
             Kind::StatefulSet | Kind::DaemonSet | Kind::Job => {
                 Some(Ask { selector: selector(object)?, events: true, ..Ask::default() })
             }
+            // It is its own pod.
+            Kind::Pod => Some(Ask::default()),
         }
     }
 }
@@ -63,6 +75,8 @@ enum Kind {
     StatefulSet,
     DaemonSet,
     Job,
+    ReplicaSet,
+    Pod,
 }
 
 /// Whether more can be known about an object of this kind.
@@ -82,6 +96,8 @@ fn named(group: &str, kind: &str) -> Option<Kind> {
         ("apps", "StatefulSet") => Some(Kind::StatefulSet),
         ("apps", "DaemonSet") => Some(Kind::DaemonSet),
         ("batch", "Job") => Some(Kind::Job),
+        ("apps", "ReplicaSet") => Some(Kind::ReplicaSet),
+        ("", "Pod") => Some(Kind::Pod),
         _ => None,
     }
 }
@@ -121,6 +137,15 @@ pub struct Found {
     pub runs: Vec<Value>,
     /// Events about the object.
     pub events: Vec<Value>,
+    /// The Experiment that was asked for.
+    pub experiment: Option<Value>,
+}
+
+/// The runs of an Experiment that are under way.
+pub fn runs_of(experiment: &Value) -> Vec<&str> {
+    let runs = experiment.list_at(&["status", "analysisRuns"]).iter();
+    let open = runs.filter(|run| is_open(run.str_at(&["phase"]).unwrap_or_default()));
+    open.filter_map(|run| run.str_at(&["analysisRun"])).collect()
 }
 
 /// What stands behind an object.
@@ -139,7 +164,10 @@ impl Detail {
     pub fn of(object: &Value, found: &Found) -> Detail {
         let uid = object.str_at(&["metadata", "uid"]).unwrap_or_default();
         let pods = kind(object).and_then(|kind| pods_of(object, kind, uid, found));
-        let analysis = found.runs.iter().filter(|run| controller(run).as_deref() == Some(uid)).find_map(measured);
+        let experiment = found.experiment.as_ref().filter(|experiment| controller(experiment).as_deref() == Some(uid));
+        let experiment = experiment.and_then(|experiment| experiment.str_at(&["metadata", "uid"]));
+        let is_its = |run: &&Value| controller(run).is_some_and(|owner| *owner == *uid || Some(&*owner) == experiment);
+        let analysis = found.runs.iter().filter(is_its).find_map(measured);
         Detail { version: version(object), pods, analysis }
     }
 }
@@ -178,13 +206,14 @@ fn pods_of(object: &Value, kind: Kind, uid: &str, found: &Found) -> Option<Pods>
             };
             let set = found.sets.iter().filter(|set| owned(set, uid)).find(is_newest)?;
             let set_uid = set.str_at(&["metadata", "uid"]).unwrap_or_default();
-            let failure = set.list_at(&["status", "conditions"]).iter().find(|condition| {
-                (condition.str_at(&["type"]), condition.str_at(&["status"])) == (Some("ReplicaFailure"), Some("True"))
-            });
-            let failure = failure.map(|failure| pods::uncreated(failure.str_at(&["message"]).unwrap_or_default()));
             let pods = found.pods.iter().filter(|pod| owned(pod, set_uid));
-            Some(Pods::of(pods, count(set.int_at(&["spec", "replicas"])), failure))
+            Some(Pods::of(pods, count(set.int_at(&["spec", "replicas"])), failure(set)))
         }
+        Kind::ReplicaSet => {
+            let pods = found.pods.iter().filter(|pod| owned(pod, uid));
+            Some(Pods::of(pods, count(object.int_at(&["spec", "replicas"]).or(Some(1))), failure(object)))
+        }
+        Kind::Pod => Some(Pods::of([object].into_iter(), 1, None)),
         Kind::StatefulSet => {
             let newest = object.str_at(&["status", "updateRevision"]);
             let is_newest =
@@ -205,6 +234,14 @@ fn pods_of(object: &Value, kind: Kind, uid: &str, found: &Found) -> Option<Pods>
     }
 }
 
+/// Why a ReplicaSet could not create pods.
+fn failure(set: &Value) -> Option<String> {
+    let failure = set.list_at(&["status", "conditions"]).iter().find(|condition| {
+        (condition.str_at(&["type"]), condition.str_at(&["status"])) == (Some("ReplicaFailure"), Some("True"))
+    });
+    failure.map(|failure| pods::uncreated(failure.str_at(&["message"]).unwrap_or_default()))
+}
+
 /// Why a controller could not create pods, from the newest of its events.
 fn uncreated(events: &[Value]) -> Option<String> {
     let failed = events.iter().filter(|event| event.str_at(&["reason"]) == Some("FailedCreate"));
@@ -213,7 +250,7 @@ fn uncreated(events: &[Value]) -> Option<String> {
 }
 
 /// What a running analysis has measured last, and what it wants: `analysis error-rate: 0.02, wants result < 0.05`.
-fn measured(run: &Value) -> Option<String> {
+pub fn measured(run: &Value) -> Option<String> {
     let run: AnalysisRun = api::read(run).object;
     let status = run.status;
     if !is_open(&status.phase) {
@@ -343,5 +380,14 @@ mod tests {
         let of = |owner: &str| Detail::of(&rollout, &Found { runs: vec![run(owner)], ..Found::default() }).analysis;
         assert_eq!(of("u").as_deref(), Some("analysis rate: [0.97], wants result[0] >= 0.95"));
         assert_eq!(of("another"), None);
+        let mut stepping = rollout.clone();
+        stepping.set_at(&["status", "canary"], value!({"currentExperiment": "web-b-1"}));
+        assert_eq!(Ask::of(&stepping).unwrap().experiment.as_deref(), Some("web-b-1"));
+        let experiment = value!({"metadata": {"uid": "e", "ownerReferences": [{"uid": "u", "controller": true}]},
+            "status": {"analysisRuns": [{"analysisRun": "old", "phase": "Successful"}, {"analysisRun": "web-b-2", "phase": "Running"}]}});
+        assert_eq!(runs_of(&experiment), ["web-b-2"]);
+        let found = Found { runs: vec![run("e")], experiment: Some(experiment), ..Found::default() };
+        let words = Detail::of(&stepping, &found).analysis;
+        assert_eq!(words.as_deref(), Some("analysis rate: [0.97], wants result[0] >= 0.95"));
     }
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use super::{
     health::Doing,
     id::Id,
+    policy::Apply,
     prune::Stale,
     reason::Reason,
-    set::Apply,
     view::{Pair, View},
 };
 use crate::{

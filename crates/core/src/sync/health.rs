@@ -7,13 +7,16 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::detail::Detail;
+use super::{detail::Detail, id::cut};
 use crate::{
     api::{
         self, Rollout,
-        constants::{self, annotation, condition, reason},
+        constants::{self, analysis_phase, annotation, condition, reason},
     },
-    kubernetes::value::Value,
+    kubernetes::{
+        schema::{Schema, cel::Question},
+        value::{Text, Value},
+    },
     model::{
         codec,
         health::{Health, Phase, Standing},
@@ -81,6 +84,34 @@ impl Doing {
         }
     }
 
+    /// How an object is doing, where it may say itself when it is healthy or has failed.
+    pub fn judged(object: &Value, (healthy, failed): &(Option<Text>, Option<Text>), schema: Option<&Schema>) -> Doing {
+        let doing = Doing::of(object);
+        let is_there = object.at(&["metadata", "deletionTimestamp"]).is_none_or(Value::is_null);
+        let (Some(schema), true) = (schema.filter(|_| healthy.is_some() || failed.is_some()), is_there) else {
+            return doing;
+        };
+        let ask = |expression: &Text| Question::parse(expression, schema).and_then(|it| it.ask(object, schema));
+        if let Some(expression) = failed
+            && ask(expression) == Ok(true)
+        {
+            return Doing::new(Standing::Stalled, format!("failed: {}", cut(expression, SHOWN)));
+        }
+        let Some(expression) = healthy else { return doing };
+        if !is_observed(object) {
+            return Doing::new(Standing::InProgress, "was not looked at yet");
+        }
+        match ask(expression) {
+            Ok(true) => Doing::new(Standing::Current, ""),
+            Ok(false) => Doing::new(Standing::InProgress, format!("waits until {}", cut(expression, SHOWN))),
+            // Mostly it has no status yet.
+            Err(why) => {
+                let words = format!("waits until {} ({})", cut(expression, SHOWN), cut(&why, SHOWN));
+                Doing::new(Standing::InProgress, words)
+            }
+        }
+    }
+
     /// How an object is doing.
     pub fn of(object: &Value) -> Doing {
         if object.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null()) {
@@ -89,6 +120,7 @@ impl Doing {
         let group = object.str_at(&["apiVersion"]).unwrap_or_default().split_once('/').map_or("", |(group, _)| group);
         match (group, object.str_at(&["kind"]).unwrap_or_default()) {
             (constants::GROUP, constants::kind::ROLLOUT) => rollout(object),
+            (constants::GROUP, constants::kind::ANALYSIS_RUN | constants::kind::EXPERIMENT) => measured(object),
             ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") => workload(object),
             ("batch", "Job") => job(object),
             ("", "Pod") => pod(object),
@@ -102,6 +134,9 @@ impl Doing {
         }
     }
 }
+
+/// How much of an expression is shown.
+const SHOWN: usize = 80;
 
 /// What a Job does that is not over.
 const RUNNING: &str = "is running";
@@ -256,15 +291,48 @@ fn workload(object: &Value) -> Doing {
     let updated = if object.str_at(&["kind"]) == Some("ReplicaSet") { count("replicas") } else { updated };
     let available = if daemon_set { count("numberAvailable") } else { count("availableReplicas") };
     let ready = available.min(updated);
-    let old = !daemon_set && count("replicas") > updated;
-    if ready >= wanted && !old {
+    let needed = wanted_updated(object, wanted);
+    // With a partition, or where people delete pods, those of the old version stay.
+    let old = !daemon_set && needed == wanted && count("replicas") > updated;
+    if updated >= needed && available >= wanted && !old {
         return Doing::new(Standing::Current, "");
+    }
+    if needed < wanted {
+        let words = format!("{updated} of {needed} pods updated, {available} of {wanted} available");
+        return Doing::new(Standing::InProgress, words);
     }
     // A Deployment that a Rollout refers to may be held by it.
     if object.at(&["metadata", "annotations", annotation::REVISION]).is_some() && wanted == 0 {
         return Doing::new(Standing::Current, "");
     }
     Doing::new(Standing::InProgress, format!("{ready} of {wanted} pods"))
+}
+
+/// An AnalysisRun or an Experiment: it is done when it has ended well.
+fn measured(object: &Value) -> Doing {
+    let message = object.str_at(&["status", "message"]).unwrap_or_default();
+    match object.str_at(&["status", "phase"]).unwrap_or_default() {
+        analysis_phase::SUCCESSFUL => Doing::new(Standing::Current, ""),
+        phase @ (analysis_phase::FAILED | analysis_phase::ERROR | analysis_phase::INCONCLUSIVE) => {
+            let why = if message.is_empty() { String::new() } else { format!(": {message}") };
+            Doing::new(Standing::Stalled, format!("{}{why}", phase.to_lowercase()))
+        }
+        _ => Doing::new(Standing::InProgress, RUNNING),
+    }
+}
+
+/// How many pods of a workload are to have its newest version: those that a person or a later change of the partition
+/// brings are not waited for.
+fn wanted_updated(object: &Value, replicas: i64) -> i64 {
+    let text = |path: &[&str]| object.str_at(path);
+    match object.str_at(&["kind"]) {
+        Some("StatefulSet" | "DaemonSet") if text(&["spec", "updateStrategy", "type"]) == Some("OnDelete") => 0,
+        Some("StatefulSet") => {
+            let partition = object.int_at(&["spec", "updateStrategy", "rollingUpdate", "partition"]);
+            (replicas - partition.unwrap_or_default()).max(0)
+        }
+        _ => replicas,
+    }
 }
 
 fn job(object: &Value) -> Doing {
@@ -402,6 +470,42 @@ mod tests {
             "message": "RolloutAborted: Rollout aborted update to revision 2"});
         let doing = check(canary(status), Standing::Stalled, "aborted: Rollout aborted update to revision 2");
         assert_eq!(doing.aborted.as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn pods_that_are_left_to_people_are_not_waited_for() {
+        let set = |kind: &str, strategy: Value, status: Value| {
+            value!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"generation": 1},
+                "spec": {"replicas": 4, "updateStrategy": serde_json::Value::from(&strategy)},
+                "status": serde_json::Value::from(&status)})
+        };
+        let status = |updated: i64, available: i64| {
+            value!({"observedGeneration": 1, "replicas": 4, "updatedReplicas": updated, "availableReplicas": available,
+                "desiredNumberScheduled": 4, "updatedNumberScheduled": updated, "numberAvailable": available})
+        };
+        let partition = || value!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3}});
+        let on_delete = || value!({"type": "OnDelete"});
+        check(set("StatefulSet", partition(), status(1, 4)), Standing::Current, "");
+        let words = "0 of 1 pods updated, 4 of 4 available";
+        check(set("StatefulSet", partition(), status(0, 4)), Standing::InProgress, words);
+        let words = "1 of 1 pods updated, 3 of 4 available";
+        check(set("StatefulSet", partition(), status(1, 3)), Standing::InProgress, words);
+        check(set("StatefulSet", on_delete(), status(0, 4)), Standing::Current, "");
+        check(set("DaemonSet", on_delete(), status(0, 4)), Standing::Current, "");
+        check(set("StatefulSet", value!({}), status(1, 4)), Standing::InProgress, "1 of 4 pods");
+        check(set("DaemonSet", value!({}), status(4, 4)), Standing::Current, "");
+    }
+
+    #[test]
+    fn a_measurement_is_done_when_it_ended_well() {
+        let run = |kind: &str, phase: &str| value!({"apiVersion": "argoproj.io/v1alpha1", "kind": kind, "status": {"phase": phase, "message": "too slow"}});
+        for kind in ["AnalysisRun", "Experiment"] {
+            check(run(kind, "Running"), Standing::InProgress, "is running");
+            check(run(kind, "Successful"), Standing::Current, "");
+            for phase in ["Failed", "Error", "Inconclusive"] {
+                check(run(kind, phase), Standing::Stalled, &format!("{}: too slow", phase.to_lowercase()));
+            }
+        }
     }
 
     #[test]

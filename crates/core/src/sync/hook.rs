@@ -77,6 +77,13 @@ pub struct Turn {
     pub gate: Gate,
 }
 
+impl Turn {
+    /// Nothing to do.
+    pub fn open() -> Turn {
+        Turn { actions: Vec::new(), reasons: Vec::new(), gate: Gate::Open }
+    }
+}
+
 impl<'v> Hooks<'v> {
     /// The hooks of a set, for the commit that brought its content.
     pub fn of(view: &'v View, set: &'v Set, commit: &str) -> Hooks<'v> {
@@ -93,7 +100,7 @@ impl<'v> Hooks<'v> {
 
     /// What is done about the hooks of a phase: wave by wave, those of one wave together.
     pub fn turn(&self, phase: Phase) -> Turn {
-        let mut turn = Turn { actions: Vec::new(), reasons: Vec::new(), gate: Gate::Open };
+        let mut turn = Turn::open();
         let runs: Vec<&Run<'_>> = self.runs.iter().filter(|run| run.hook.phase == phase).collect();
         let open = runs.iter().find(|run| run.progress != Progress::Succeeded);
         let Some(wave) = open.map(|run| run.desired.policy.wave) else { return turn };
@@ -177,9 +184,8 @@ impl<'v> Hooks<'v> {
 
     /// The hooks that the inventory has: those that are there, and those that are about to be.
     pub fn inventory(&self, actions: &[Action]) -> Vec<InventoryEntry> {
-        let is_written = |id: &Id| {
-            actions.iter().any(|action| matches!(action, Action::Apply(write) if write.id == *id))
-        };
+        let is_written =
+            |id: &Id| actions.iter().any(|action| matches!(action, Action::Apply(write) if write.id == *id));
         let entry = |run: &Run<'_>| {
             let Id { group, kind, namespace, name } = run.desired.id.clone();
             let uid = run.live.filter(|live| is_ours(live, &run.patch)).map(Object::uid);
@@ -236,7 +242,8 @@ fn progress(
     retried: bool,
 ) -> Progress {
     let id = &desired.id;
-    let is_it = |run: &&HookRun| *id == Id::new(&run.group, &run.kind, &run.namespace, &run.name) && run.commit == commit;
+    let is_it =
+        |run: &&HookRun| *id == Id::new(&run.group, &run.kind, &run.namespace, &run.name) && run.commit == commit;
     let record = view.status.hooks.iter().find(is_it);
     match record.map(|run| (run.state.as_str(), &run.message)) {
         Some((SUCCEEDED, _)) => return Progress::Succeeded,

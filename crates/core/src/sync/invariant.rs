@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     decide::{Action, Verdict, Write},
+    policy::Apply,
     prune::Stale,
     report::State,
-    set::Apply,
     view::{Fetched, Life, View},
 };
 use crate::{
@@ -38,13 +38,14 @@ pub fn check(view: &View, verdict: &Verdict) -> Vec<Broken> {
         .iter()
         .filter_map(|action| match action {
             Action::Apply(write) => Some(write.as_ref()),
-            Action::Prune(_) | Action::Replace(_) | Action::HandOver(_) => None,
+            Action::Prune(_) | Action::Replace(_) | Action::HandOver(_) | Action::EndHook(_) => None,
         })
         .collect();
     provenance(&writes, &mut no);
     pruning(view, verdict, &mut no);
     replacing(view, verdict, &mut no);
     succession(view, verdict, &mut no);
+    hooks(view, verdict, &mut no);
     order(view, verdict, &mut no);
     honesty(view, verdict, &mut no);
     peace(view, &writes, &mut no);
@@ -71,7 +72,7 @@ fn provenance(writes: &[&Write], no: &mut dyn FnMut(&'static str, String)) {
 fn pruning(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, String)) {
     let prunes = verdict.actions.iter().filter_map(|action| match action {
         Action::Prune(stale) => Some(stale),
-        Action::Apply(_) | Action::Replace(_) | Action::HandOver(_) => None,
+        Action::Apply(_) | Action::Replace(_) | Action::HandOver(_) | Action::EndHook(_) => None,
     });
     if matches!(view.life, Life::Leaves { .. }) {
         return farewell(view, prunes, no);
@@ -148,6 +149,21 @@ fn succession(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, S
     }
 }
 
+/// S58: what is deleted as a hook is one, and this source's.
+fn hooks(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, String)) {
+    for action in &verdict.actions {
+        let Action::EndHook(stale) = action else { continue };
+        let is_hook = match &view.fetched {
+            Fetched::Commit(commit) => commit.set.hooks.iter().any(|desired| desired.id == stale.id),
+            Fetched::Nothing | Fetched::Failed(_) => false,
+        };
+        if !is_hook {
+            no("S58", format!("{} would be deleted as a hook, which it is not", stale.id));
+        }
+        identity(view, stale, no);
+    }
+}
+
 /// S58: what is deleted is in the inventory, by uid, and there.
 fn identity(view: &View, stale: &Stale, no: &mut dyn FnMut(&'static str, String)) {
     let listed = view.status.inventory.iter().any(|entry| {
@@ -219,6 +235,7 @@ fn honesty(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, Stri
                 report.rollout.is_none() || write.id.kind == "Rollout" && about(&write.id.name, &write.id.namespace)
             }
             Action::Replace(_) | Action::HandOver(_) => report.rollout.is_none(),
+            Action::EndHook(_) => false,
             // What is no longer used only now is no work of a commit that has succeeded before.
             Action::Prune(_) => {
                 let done = view.status.rolled_out.as_ref().is_some_and(|done| done.commit == commit.revision.commit);

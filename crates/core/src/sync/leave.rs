@@ -6,9 +6,10 @@
 use super::{
     decide::{Action, Guard, Verdict, is_over, told},
     id::Id,
+    policy,
     prune::Stale,
     reason::Reason,
-    report, set,
+    report,
     stage::Stage,
     view::{Life, View},
 };
@@ -100,9 +101,9 @@ fn going<'v>(
         let stage = Stage::of(&id.group, &id.kind);
         if entry.uid.is_empty() || live.uid() != entry.uid.as_str() || !view.is_ours(&live.value) {
             reasons.push(Reason::NotOurs(id));
-        } else if set::is_kept(&live.value) {
+        } else if policy::is_kept(&live.value) {
             reasons.push(Reason::KeptByPolicy(id));
-        } else if set::is_suspended(&live.value) {
+        } else if policy::is_suspended(&live.value) {
             reasons.push(Reason::ObjectSuspended(id));
         } else if stage == Stage::Foundation {
             reasons.push(Reason::HoldsOthers(id));

@@ -349,11 +349,21 @@ pub fn owns(live: &Object, path: &[&str]) -> bool {
     })
 }
 
-/// Who changed an object last, as its managedFields say; nothing if that is not known or it was git.
-pub fn last_writer(object: &Object) -> Option<Text> {
+/// Who changed one of these fields last, as managedFields say; nothing if that is not known or it was git. A field that
+/// somebody removed is nobody's: then it is who changed anything last.
+pub fn last_writer(object: &Object, fields: &[String]) -> Option<Text> {
     let is_other = |owner: &&Owner| owner.subresource.is_empty() && owner.manager != constants::FIELD_MANAGER;
-    let others = object.managers.owners().iter().filter(is_other);
-    others.max_by_key(|owner| owner.time).map(|owner| owner.manager.clone())
+    let has_one = |owner: &&Owner| {
+        let mut found = false;
+        owner.fields.each(&mut |path| {
+            let path: String = path.iter().map(ToString::to_string).collect();
+            found |= fields.iter().any(|field| path.starts_with(field.as_str()) || field.starts_with(&path));
+        });
+        found
+    };
+    let others = || object.managers.owners().iter().filter(is_other);
+    let newest = others().filter(has_one).max_by_key(|owner| owner.time);
+    newest.or_else(|| others().max_by_key(|owner| owner.time)).map(|owner| owner.manager.clone())
 }
 
 #[cfg(test)]
@@ -474,5 +484,26 @@ mod tests {
         let rules = |weight: i32, port: i32| value!({"spec": {"rules": [{"backendRefs": [{"name": "web", "port": port, "weight": weight}]}]}});
         let settled = claims.settle(&id, &rules(100, 80), Some(&live(rules(30, 8080), Value::Null)));
         assert_eq!(settled, rules(30, 80));
+    }
+
+    #[test]
+    fn the_writer_of_the_disputed_field_is_named_and_not_whoever_wrote_last() {
+        let at = |manager: &str, time: &str, fields: Value| {
+            let mut entry = entry(manager, "Update", "", fields);
+            entry.set_at(&["time"], time);
+            entry
+        };
+        let object = live(
+            value!({}),
+            Value::list([
+                at("scaler", "2026-01-01T00:00:01Z", value!({"f:data": {"f:k": {}}})),
+                at("labeller", "2026-01-01T00:00:09Z", value!({"f:metadata": {"f:labels": {"f:a": {}}}})),
+                at("tidegate", "2026-01-01T00:00:10Z", value!({"f:data": {"f:k": {}}})),
+            ]),
+        );
+        assert_eq!(last_writer(&object, &[".data.k".to_owned()]).as_deref(), Some("scaler"));
+        assert_eq!(last_writer(&object, &[".metadata.labels.a".to_owned()]).as_deref(), Some("labeller"));
+        // A field that somebody removed.
+        assert_eq!(last_writer(&object, &[".data.gone".to_owned()]).as_deref(), Some("labeller"));
     }
 }

@@ -7,10 +7,12 @@ use super::{
     decide::{Action, Verdict, Write},
     handover::{self, Handover},
     hold,
+    hook::{Gate, Turn},
     id::Id,
+    policy::{self, Apply},
     prune::{self, Stale},
     reason::{self, Doubt, Reason},
-    set::{self, Apply, Problem, Set},
+    set::{Problem, Set},
     view::{Commit, Pair, Refusal, View},
 };
 use crate::{
@@ -60,7 +62,9 @@ impl Plan {
 
     /// Adds itself to a verdict.
     pub fn into_verdict(self, mut verdict: Verdict) -> Verdict {
+        let hooks = std::mem::take(&mut verdict.actions);
         verdict.actions = self.writes.into_iter().map(|write| Action::Apply(Box::new(write))).collect();
+        verdict.actions.extend(hooks);
         verdict.actions.extend(self.replaces.into_iter().map(Action::Replace));
         verdict.actions.extend(self.handovers.into_iter().map(Action::HandOver));
         verdict.actions.extend(self.prunes.into_iter().map(Action::Prune));
@@ -112,7 +116,7 @@ impl Plan {
         if desired.policy.apply == Apply::Never {
             return self.reasons.push(Reason::Ignored(id.clone()));
         }
-        if desired.policy.suspended || pair.live.is_some_and(|live| set::is_suspended(&live.value)) {
+        if desired.policy.suspended || pair.live.is_some_and(|live| policy::is_suspended(&live.value)) {
             return self.reasons.push(Reason::ObjectSuspended(id.clone()));
         }
         if !desired.sort.served {
@@ -126,7 +130,7 @@ impl Plan {
                     self.later += 1;
                     self.reasons.push(Reason::Replaces(id.clone()));
                 }
-                None => self.fail(pair, Reason::Refused(id.clone(), refused.message.clone())),
+                None => self.fail_at(pair, refused.line, Reason::Refused(id.clone(), refused.message.clone())),
             };
         }
         let Some(live) = pair.live else {
@@ -218,7 +222,12 @@ impl Plan {
     }
 
     fn fail(&mut self, pair: &Pair<'_>, reason: Reason) {
-        let problem = Problem { file: pair.desired.file.clone(), line: pair.desired.line, message: reason.to_string() };
+        self.fail_at(pair, None, reason);
+    }
+
+    fn fail_at(&mut self, pair: &Pair<'_>, line: Option<usize>, reason: Reason) {
+        let line = line.unwrap_or(pair.desired.line);
+        let problem = Problem { file: pair.desired.file.clone(), line, message: reason.to_string() };
         self.failures.push(problem.to_string());
         self.failed.insert(pair.desired.id.clone(), problem.to_string());
         self.problems.push(problem);
@@ -339,10 +348,31 @@ pub struct Outcome {
     pub reason: &'static str,
     /// Why, in a sentence.
     pub words: String,
+    /// What people must do something about, besides what the plan has.
+    pub problem: Option<Problem>,
+}
+
+impl Outcome {
+    /// The same, with hooks that come after it.
+    pub fn after(self, turn: &Turn, running: &'static str) -> Outcome {
+        match (&turn.gate, self.standing) {
+            (Gate::Open, _) | (_, Standing::Stalled) => self,
+            (Gate::Waits(_), Standing::InProgress) => self,
+            (Gate::Waits(words), Standing::Current) => {
+                Outcome { standing: Standing::InProgress, reason: running, words: words.clone(), problem: None }
+            }
+            (Gate::Failed(problem), Standing::Current | Standing::InProgress) => Outcome {
+                standing: Standing::Stalled,
+                reason: "HookFailed",
+                words: problem.to_string(),
+                problem: Some(problem.clone()),
+            },
+        }
+    }
 }
 
 /// Some words, and how many more there are.
-fn first_of(words: &[String]) -> Option<String> {
+pub fn first_of(words: &[String]) -> Option<String> {
     match words {
         [] => None,
         [one] => Some(one.clone()),
@@ -353,8 +383,8 @@ fn first_of(words: &[String]) -> Option<String> {
 /// The fold of how everything is doing: failure before waiting before success. `done` is whether this very commit has
 /// succeeded before.
 pub fn outcome(pairs: &[Pair<'_>], plan: &Plan, done: bool) -> Outcome {
-    let stalled = |reason, words| Outcome { standing: Standing::Stalled, reason, words };
-    let moves = |reason, words| Outcome { standing: Standing::InProgress, reason, words };
+    let stalled = |reason, words| Outcome { standing: Standing::Stalled, reason, words, problem: None };
+    let moves = |reason, words| Outcome { standing: Standing::InProgress, reason, words, problem: None };
     if let Some(words) = first_of(&plan.failures) {
         return stalled("ApplyFailed", words);
     }
@@ -409,5 +439,5 @@ pub fn outcome(pairs: &[Pair<'_>], plan: &Plan, done: bool) -> Outcome {
     if let Some(kept) = first_of(&left) {
         words += &format!("; {kept}");
     }
-    Outcome { standing: Standing::Current, reason: "RolledOut", words }
+    Outcome { standing: Standing::Current, reason: "RolledOut", words, problem: None }
 }

@@ -38,6 +38,11 @@ impl Pods {
     }
 }
 
+/// Why one pod is not ready, if it says so.
+pub fn trouble(pod: &Value) -> Option<String> {
+    why(pod).map(|(_, words)| words)
+}
+
 /// What needs somebody's help most is said first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
@@ -115,7 +120,12 @@ fn stuck(pod: &Value, status: &Value) -> Option<(Rank, String)> {
             }
             "ImagePullBackOff" | "ErrImagePull" | "ErrImageNeverPull" | "InvalidImageName" => {
                 let image = container(pod, name).and_then(|container| container.str_at(&["image"])).unwrap_or(name);
-                Some((Rank::Image, format!("{reason}: {}", unpulled(image, message))))
+                let words = if image.is_empty() {
+                    reason.to_owned()
+                } else {
+                    format!("{reason}: {}", unpulled(image, message))
+                };
+                Some((Rank::Image, words))
             }
             // A missing ConfigMap or key, a command that is not there.
             _ => Some((Rank::Image, format!("{reason}: {}", cut(message, LONGEST)))),

@@ -3,7 +3,10 @@
 //!
 //! What Argo CD's annotations ask for and Tidegate does not do is listed in [`Policy::ignored`], never dropped silently.
 
-use crate::{api::constants::annotation, kubernetes::value::Value};
+use crate::{
+    api::constants::annotation,
+    kubernetes::value::{Text, Value},
+};
 
 /// How an object wants to be treated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct Policy {
     pub replace: Option<bool>,
     /// When it runs, if it is a hook: once for each commit.
     pub hook: Option<Hook>,
+    /// When it is healthy, and when it has failed, as CEL expressions, if it says so itself.
+    pub health: (Option<Text>, Option<Text>),
     /// What it asks for that is not done: an annotation with its value.
     pub ignored: Vec<String>,
 }
@@ -119,6 +124,7 @@ pub fn policy(object: &Value) -> Result<Policy, Wrong> {
             Err(_) => return wrong(key, text, "a whole number"),
         };
     }
+    policy.health = (note(annotation::HEALTH).map(Text::from), note(annotation::HEALTH_FAILED).map(Text::from));
     argocd(object, &mut policy);
     Ok(policy)
 }
@@ -227,8 +233,14 @@ fn argocd(object: &Value, policy: &mut Policy) {
                 match option {
                     "Force=true" => policy.replace = policy.replace.or(Some(true)),
                     // This is what is done anyway.
-                    "Prune=false" | "Prune=true" | "PruneLast=true" | "ServerSideApply=true"
-                    | "SkipDryRunOnMissingResource=true" | "Validate=true" | "Replace=false" | "Force=false" => {}
+                    "Prune=false"
+                    | "Prune=true"
+                    | "PruneLast=true"
+                    | "ServerSideApply=true"
+                    | "SkipDryRunOnMissingResource=true"
+                    | "Validate=true"
+                    | "Replace=false"
+                    | "Force=false" => {}
                     option => policy.ignored.push(format!("{key}: {option}")),
                 }
             }
@@ -285,7 +297,10 @@ mod tests {
             ),
             (&[("helm.sh/hook", "post-install, post-upgrade")], hook(Phase::AfterSync, 0, &[])),
             (&[("argocd.argoproj.io/sync-wave", "3")], Policy { wave: 3, ..Policy::default() }),
-            (&[("tidegate.dev/wave", "1"), ("argocd.argoproj.io/sync-wave", "3")], Policy { wave: 1, ..Policy::default() }),
+            (
+                &[("tidegate.dev/wave", "1"), ("argocd.argoproj.io/sync-wave", "3")],
+                Policy { wave: 1, ..Policy::default() },
+            ),
             // A weight orders hooks only.
             (&[("helm.sh/hook-weight", "3")], Policy::default()),
             (&[("helm.sh/resource-policy", "keep")], Policy { keep: true, ..Policy::default() }),

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{
     id::Id,
+    policy,
     reason::{Doubt, Reason},
-    set::{self, Set},
+    set::Set,
     stage::Stage,
     view::{Fetched, Pair, View},
 };
@@ -31,7 +32,12 @@ pub struct Stale {
 
 /// The entries of an inventory that git no longer wants.
 pub fn stale<'v>(view: &'v View, set: &Set) -> Vec<&'v InventoryEntry> {
-    let wanted: HashSet<&Id> = set.objects.iter().map(|desired| &desired.id).collect();
+    // Where an older set is put back, the hooks of the commit that failed are still its own.
+    let hooks = match &view.fetched {
+        Fetched::Commit(commit) => commit.set.hooks.as_slice(),
+        Fetched::Nothing | Fetched::Failed(_) => &[],
+    };
+    let wanted: HashSet<&Id> = set.objects.iter().chain(&set.hooks).chain(hooks).map(|desired| &desired.id).collect();
     view.status.inventory.iter().filter(|entry| !wanted.contains(&Id::of_entry(entry))).collect()
 }
 
@@ -81,9 +87,9 @@ pub fn decide(view: &View, spec: &GitSource, set: &Set, unread: bool) -> (Vec<St
         let Some(live) = view.live.get(&id) else { continue };
         if entry.uid.is_empty() || live.uid() != entry.uid.as_str() || !view.is_ours(&live.value) {
             reasons.push(Reason::NotOurs(id));
-        } else if set::is_kept(&live.value) {
+        } else if policy::is_kept(&live.value) {
             reasons.push(Reason::KeptByPolicy(id));
-        } else if set::is_suspended(&live.value) {
+        } else if policy::is_suspended(&live.value) {
             reasons.push(Reason::ObjectSuspended(id));
         } else if let Some(by) = references.to(&id) {
             reasons.push(Reason::StillReferenced(id, by.to_owned()));
@@ -106,8 +112,7 @@ pub fn blocks(view: &View, stale: &Stale, refused: &Id, message: &str) -> bool {
         return true;
     }
     // What runs pods is never in the way of another object, whatever a message names: it may be what serves.
-    let runs_pods = super::detail::is_known(&stale.id) || matches!(stale.id.kind.as_str(), "Pod" | "ReplicaSet");
-    if runs_pods || (&stale.id.group, &stale.id.kind) != (&refused.group, &refused.kind) {
+    if super::detail::is_known(&stale.id) || (&stale.id.group, &stale.id.kind) != (&refused.group, &refused.kind) {
         return false;
     }
     // Other refusals may name an object, too, and would not end with it.
@@ -138,12 +143,16 @@ const CONFLICTS: [&str; 4] = ["already allocated", "already exists", "already in
 /// objects: those would go with it.
 pub fn replaces(spec: &GitSource, pair: &Pair<'_>) -> Option<Stale> {
     let id = &pair.desired.id;
-    let holds = Stage::of(&id.group, &id.kind) == Stage::Foundation
-        || id.is("", "PersistentVolumeClaim")
-        || id.is("", "PersistentVolume");
     let wanted = pair.desired.policy.replace.unwrap_or(spec.on_immutable == OnImmutable::Replace);
-    let uid = pair.ours.clone().filter(|_| wanted && !holds)?;
+    let uid = pair.ours.clone().filter(|_| wanted && !holds(id))?;
     Some(Stale { id: id.clone(), version: pair.desired.sort.version.clone(), uid })
+}
+
+/// Whether an object holds data or others' objects.
+pub fn holds(id: &Id) -> bool {
+    Stage::of(&id.group, &id.kind) == Stage::Foundation
+        || id.is("", "PersistentVolumeClaim")
+        || id.is("", "PersistentVolume")
 }
 
 /// What becomes of what an object owns: the pods of a StatefulSet that git has are adopted by the next one.
@@ -191,7 +200,7 @@ impl References {
             }
         }
         // What git wants to run refers to things, too, wherever those come from.
-        for desired in &wanted.objects {
+        for desired in wanted.objects.iter().chain(&wanted.hooks) {
             let by = desired.id.to_string();
             if let Some(spec) = desired.object.at(&["spec", "template", "spec"]) {
                 references.pods(&desired.id.namespace, spec, &by);

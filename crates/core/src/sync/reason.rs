@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{id::Id, invariant::Broken};
+use super::{id::Id, invariant::Broken, policy::Phase};
 use crate::kubernetes::value::Text;
 
 /// Why.
@@ -29,6 +29,12 @@ pub enum Reason {
         /// The one that git has.
         to: Text,
     },
+    /// A hook begins.
+    RunsHook(Id, Phase),
+    /// A hook failed.
+    HookFailed(Id, String),
+    /// Annotations of other tools ask for something that is not done.
+    NotHonoured(Id, Vec<String>),
     /// A field of it cannot change: it is deleted and made anew.
     Replaces(Id),
     /// Git no longer has them; they go when everything that git has is healthy.
@@ -184,6 +190,9 @@ impl fmt::Display for Reason {
             Reason::HandsOver { service, from, to } => {
                 write!(f, "{service} is handed over from Rollout {from}, which is no longer in git, to Rollout {to}")
             }
+            Reason::RunsHook(id, phase) => write!(f, "{} hook {id} begins", phase.name()),
+            Reason::HookFailed(_, words) => f.write_str(words),
+            Reason::NotHonoured(id, asked) => write!(f, "{id} asks for what is not done: {}", list(asked)),
             Reason::Replaces(id) => write!(f, "{id} is deleted and made anew: a field of it cannot change"),
             Reason::PrunesLater { count: 1, of } => {
                 write!(f, "1 object that is no longer in git stays until {of} is healthy")

@@ -6,8 +6,8 @@ use super::{
     hold,
     id::Id,
     plan::Plan,
+    policy::Apply,
     reason::short,
-    set::Apply,
     view::{Commit, Pair, View},
 };
 use crate::{

@@ -14,6 +14,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use super::{
     allow::Allowance,
     id::{Id, Sort, Sorts},
+    policy::{Policy, policy},
     stage,
 };
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     engine::key,
     kubernetes::{
         builtin, facts, names,
-        schema::crd,
+        schema::{cel::Question, crd},
         value::{Text, Value, intern},
     },
     manifest::{File, Object, place::Step},
@@ -32,6 +33,8 @@ use crate::{
 pub struct Set {
     /// Its objects, in the order in which they are written.
     pub objects: Vec<Desired>,
+    /// What it runs once, in the order in which that begins.
+    pub hooks: Vec<Desired>,
     /// What is wrong with it. If anything is, nothing of it is written.
     pub problems: Vec<Problem>,
     /// Computed when it is first asked for.
@@ -49,7 +52,7 @@ impl Set {
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| {
             let line = |object: &Desired| format!("{}/{}\t{}\n", object.id.group, object.id, object.digest);
-            let mut lines: Vec<String> = self.objects.iter().map(line).collect();
+            let mut lines: Vec<String> = self.objects.iter().chain(&self.hooks).map(line).collect();
             lines.sort_unstable();
             let digest = ring::digest::digest(&ring::digest::SHA256, lines.concat().as_bytes());
             digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
@@ -76,33 +79,6 @@ pub struct Desired {
     pub sort: Arc<Sort>,
     /// How it wants to be treated.
     pub policy: Policy,
-}
-
-/// How an object wants to be treated.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Policy {
-    /// Its wave.
-    pub wave: i64,
-    /// What is done to it.
-    pub apply: Apply,
-    /// Whether it stays when it leaves the repository.
-    pub keep: bool,
-    /// Whether nothing is done to it for now.
-    pub suspended: bool,
-    /// Whether it is made anew where a field of it cannot change, if it says so.
-    pub replace: Option<bool>,
-}
-
-/// What is done to an object.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Apply {
-    /// It is kept as git says.
-    #[default]
-    Always,
-    /// It is created, and then left alone.
-    Once,
-    /// Nothing.
-    Never,
 }
 
 /// Something wrong with a commit.
@@ -226,11 +202,16 @@ pub fn assemble(parts: Vec<Part>) -> Set {
                 let message = format!("{} is given twice, first in {file}:{line}; remove one", desired.id);
                 set.problems.push(Problem { file: desired.file.clone(), line: desired.line, message });
             }
-            set.objects.push(desired);
+            match desired.policy.hook {
+                Some(_) => set.hooks.push(desired),
+                None => set.objects.push(desired),
+            }
         }
     }
     set.problems.sort();
-    set.objects.sort_by_cached_key(|desired| stage::order(desired.policy.wave, &desired.id));
+    for objects in [&mut set.objects, &mut set.hooks] {
+        objects.sort_by_cached_key(|desired| stage::order(desired.policy.wave, &desired.id));
+    }
     set
 }
 
@@ -273,10 +254,22 @@ fn desired(
         );
         return refuse(&[Step::Key("kind")], message);
     };
-    if object.name().is_empty() {
-        return refuse(&[Step::Key("metadata")], format!("the {} has no name; give it one", name.1));
-    }
     let mut value = cleaned(&object.value);
+    if object.value.at(&["sops", "mac"]).is_some() {
+        let message = format!(
+            "the {} {} is encrypted with SOPS, which is not decrypted here; keep secrets in the cluster with External \
+             Secrets or Sealed Secrets, or leave the file out with spec.exclude",
+            name.1,
+            object.name()
+        );
+        return refuse(&[Step::Key("sops")], message);
+    }
+    if object.name().is_empty() {
+        match generated(&value) {
+            Some(named) => value.set_at(&["metadata", "name"], named),
+            None => return refuse(&[Step::Key("metadata")], format!("the {} has no name; give it one", name.1)),
+        }
+    }
     if sort.namespaced && object.namespace().is_empty() {
         value.set_at(&["metadata", "namespace"], &scope.namespace);
     } else if !sort.namespaced {
@@ -305,8 +298,27 @@ fn desired(
             return refuse(&[Step::Key("metadata"), Step::Key("annotations"), Step::Key(key)], message);
         }
     };
+    let (healthy, failed) = &policy.health;
+    for (key, expression) in [(annotation::HEALTH, healthy), (annotation::HEALTH_FAILED, failed)] {
+        let Some(expression) = expression else { continue };
+        let parsed = match &sort.kind {
+            Some(kind) => Question::parse(expression, &kind.schema).map(drop),
+            None => Err(format!("the definition of {} says nothing about its fields", name.1)),
+        };
+        if let Err(why) = parsed {
+            let steps = [Step::Key("metadata"), Step::Key("annotations"), Step::Key(key)];
+            return refuse(&steps, format!("{key} is no CEL expression about {}: {why}", name.1));
+        }
+    }
     let digest = digest(&value);
     Ok(Desired { id, digest, file: file.clone(), line, blamed: None, sort, policy, object: value })
+}
+
+/// The name of a hook that asks for a generated one: the same for the same content, because it is looked for by name.
+fn generated(object: &Value) -> Option<String> {
+    let prefix = object.str_at(&["metadata", "generateName"])?;
+    let is_hook = policy(object).is_ok_and(|policy| policy.hook.is_some());
+    is_hook.then(|| format!("{prefix}{}", digest(object)))
 }
 
 fn name_problem(sort: &Sort, id: &Id) -> Option<String> {
@@ -348,45 +360,6 @@ fn cleaned(object: &Value) -> Value {
         }
     }
     value
-}
-
-fn policy(object: &Value) -> Result<Policy, (&'static str, String)> {
-    let note = |key: &str| object.str_at(&["metadata", "annotations", key]);
-    let wrong =
-        |key: &'static str, text: &str, expected: &str| Err((key, format!("{key} is {text:?}; write {expected}")));
-    let wave = match note(annotation::WAVE).map(|text| (text, text.parse::<i64>())) {
-        None => 0,
-        Some((_, Ok(wave))) => wave,
-        Some((text, Err(_))) => return wrong(annotation::WAVE, text, "a whole number"),
-    };
-    let apply = match note(annotation::APPLY) {
-        None | Some("always") => Apply::Always,
-        Some("once") => Apply::Once,
-        Some("ignore") => Apply::Never,
-        Some(text) => return wrong(annotation::APPLY, text, "always, once or ignore"),
-    };
-    let keep = match note(annotation::PRUNE) {
-        None | Some("enabled") => false,
-        Some("disabled") => true,
-        Some(text) => return wrong(annotation::PRUNE, text, "enabled or disabled"),
-    };
-    let replace = match note(annotation::REPLACE) {
-        None => None,
-        Some("true") => Some(true),
-        Some("false") => Some(false),
-        Some(text) => return wrong(annotation::REPLACE, text, "\"true\" or \"false\""),
-    };
-    Ok(Policy { wave, apply, keep, suspended: is_suspended(object), replace })
-}
-
-/// Whether an object asks to be left as it is for now.
-pub fn is_suspended(object: &Value) -> bool {
-    object.str_at(&["metadata", "annotations", annotation::SUSPEND]) == Some("true")
-}
-
-/// Whether a live object asks never to be pruned.
-pub fn is_kept(object: &Value) -> bool {
-    object.str_at(&["metadata", "annotations", annotation::PRUNE]) == Some("disabled")
 }
 
 fn digest(object: &Value) -> Text {
@@ -452,7 +425,7 @@ mod tests {
             ],
         );
         problem(
-            &map("{name: a, annotations: {tidegate.dev/wave: soon, tidegate.dev/apply: maybe}}"),
+            &map("{name: a, annotations: {tidegate.dev/wave: soon}}"),
             &["deploy/a.yaml:4: tidegate.dev/wave is \"soon\"; write a whole number"],
         );
         problem(
@@ -462,6 +435,29 @@ mod tests {
             ],
         );
         assert!(!set("a: 1\n  b: [").problems.is_empty());
+    }
+
+    #[test]
+    fn an_encrypted_secret_is_recognised_and_a_hook_gets_a_name() {
+        problem(
+            "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\ndata:\n  k: ENC[AES256_GCM,data:x]\nsops:\n  mac: ENC[x]\n",
+            &[
+                "deploy/a.yaml:8: the Secret a is encrypted with SOPS, which is not decrypted here; keep secrets in the \
+               cluster with External Secrets or Sealed Secrets, or leave the file out with spec.exclude",
+            ],
+        );
+        let hook = |text: &str| {
+            let text = format!(
+                "{}  annotations: {{argocd.argoproj.io/hook: PreSync}}\ndata: {{k: {text}}}\n",
+                map("generateName: a-")
+            );
+            let set = set(&text);
+            assert_eq!((set.problems.as_slice(), set.objects.len()), (&[][..], 0));
+            set.hooks[0].id.name.to_string()
+        };
+        assert!(hook("x").starts_with("a-") && hook("x").len() == 18);
+        assert_eq!(hook("x"), hook("x"));
+        assert_ne!(hook("x"), hook("z"));
     }
 
     #[test]

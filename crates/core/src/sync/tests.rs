@@ -155,7 +155,7 @@ impl Scene {
         for action in &verdict.actions {
             match action {
                 Action::Apply(write) => self.apply(&write.id, &write.patch, write.force),
-                Action::Prune(stale) | Action::Replace(stale) => {
+                Action::Prune(stale) | Action::Replace(stale) | Action::EndHook(stale) => {
                     assert_eq!(self.live.remove(&stale.id).unwrap().uid(), stale.uid);
                 }
                 Action::HandOver(handover) => {
@@ -270,6 +270,7 @@ fn actions(verdict: &Verdict) -> Vec<String> {
         Action::Prune(stale) => format!("prune {}", stale.id),
         Action::Replace(stale) => format!("replace {}", stale.id),
         Action::HandOver(handover) => format!("hand over {}", handover.service),
+        Action::EndHook(stale) => format!("end {}", stale.id),
     };
     verdict.actions.iter().map(name).collect()
 }
@@ -410,8 +411,13 @@ fn what_stands_in_the_way_of_something_new_goes_first_and_that_is_said() {
     let refuse = |scene: &mut Scene, message: &str| {
         let verdict = decide(&scene.view());
         let Action::Apply(write) = &verdict.actions[0] else { panic!("{verdict:?}") };
-        let refusal =
-            Refusal { digest: digest_of(&write.patch), version: Some(0), message: message.into(), immutable: false };
+        let refusal = Refusal {
+            digest: digest_of(&write.patch),
+            version: Some(0),
+            message: message.into(),
+            immutable: false,
+            line: None,
+        };
         scene.refused.insert(write.id.clone(), refusal);
     };
     let mut scene = Scene::new();
@@ -448,7 +454,7 @@ fn what_was_done_and_left_is_announced_once_of_each_kind() {
         let verdict = scene.pass();
         let done = verdict.actions.iter().map(|action| match action {
             Action::Apply(write) => write.id.clone(),
-            Action::Prune(stale) | Action::Replace(stale) => stale.id.clone(),
+            Action::Prune(stale) | Action::Replace(stale) | Action::EndHook(stale) => stale.id.clone(),
             Action::HandOver(handover) => handover.service.clone(),
         });
         super::announcements(&view, &verdict, &super::Acted { done: done.collect() })
@@ -832,10 +838,11 @@ fn what_the_server_refused_is_not_tried_again_until_something_changes() {
         version: Some(0),
         message: "field is immutable".into(),
         immutable: false,
+        line: Some(3),
     };
     scene.refused.insert(write.id.clone(), refusal);
     assert_eq!(actions(&scene.pass()), Vec::<String>::new());
-    scene.last(1, State::Failure, "deploy/all.yaml:2: ConfigMap shop/a: field is immutable");
+    scene.last(1, State::Failure, "deploy/all.yaml:3: ConfigMap shop/a: field is immutable");
     scene.push(2, &map("a", "z"));
     assert_eq!(actions(&scene.pass()), ["apply ConfigMap shop/a"]);
 }
@@ -849,7 +856,7 @@ fn what_cannot_change_is_made_anew_only_if_it_or_its_source_says_so() {
             let Action::Apply(write) = action else { continue };
             let (digest, version) = (digest_of(&write.patch), write.version);
             let message = "data cannot change once the object is there".to_owned();
-            scene.refused.insert(write.id.clone(), Refusal { digest, version, message, immutable: true });
+            scene.refused.insert(write.id.clone(), Refusal { digest, version, message, immutable: true, line: None });
         }
     };
     let mut scene = Scene::new();

@@ -14,7 +14,8 @@ use super::{
     hold,
     id::{Id, Sort},
     ownership::{Claimants, Claims},
-    set::{self, Apply, Desired, Set},
+    policy::{self, Apply},
+    set::{Desired, Set},
 };
 use crate::{
     api::{
@@ -131,17 +132,19 @@ pub struct Refusal {
     pub message: String,
     /// Whether it refused because a field cannot change.
     pub immutable: bool,
+    /// The line of the field that it is about, if that is known.
+    pub line: Option<usize>,
 }
 
 impl Refusal {
     /// The server refused to delete an object, whatever it says.
     pub fn deletion(message: String) -> Refusal {
-        Refusal { digest: DELETION.into(), version: None, message, immutable: false }
+        Refusal { digest: DELETION.into(), version: None, message, immutable: false, line: None }
     }
 
     /// The server refused to give a Service to another Rollout.
     pub fn handover(message: String) -> Refusal {
-        Refusal { digest: HANDOVER.into(), version: None, message, immutable: false }
+        Refusal { digest: HANDOVER.into(), version: None, message, immutable: false, line: None }
     }
 }
 
@@ -286,7 +289,7 @@ impl Found {
         let blamed = noted.clone().unwrap_or_else(|| brought(desired, commit).into());
         let patch = patch(claims, desired, live.map(AsRef::as_ref), mark, &blamed);
         let difference = live.map(|live| difference(desired, live, &patch));
-        let rests = ours.is_some_and(|live| !live.is_terminating() && !set::is_suspended(&live.value))
+        let rests = ours.is_some_and(|live| !live.is_terminating() && !policy::is_suspended(&live.value))
             && desired.policy.apply == Apply::Always
             && !desired.policy.suspended
             && desired.sort.served
@@ -294,7 +297,10 @@ impl Found {
         Found {
             patch,
             difference,
-            doing: live.map(|live| Arc::new(Doing::of(&live.value))),
+            doing: live.map(|live| {
+                let schema = desired.sort.kind.as_ref().map(|kind| &*kind.schema);
+                Arc::new(Doing::judged(&live.value, &desired.policy.health, schema))
+            }),
             blamed,
             noted: noted.is_some(),
             ours: ours.map(|live| live.uid()),

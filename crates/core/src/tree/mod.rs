@@ -15,9 +15,10 @@ use jiff::Timestamp;
 
 use crate::{
     api::{self, Rollout, constants::label},
-    kubernetes::value::Value,
+    kubernetes::{object::controller, value::Value},
     model::{health::Health, limits, replica_set::ReplicaSet},
     rollout::{step, wait::Wait},
+    sync::{detail, pods},
 };
 pub use changes::{changes, experiment_changes};
 pub use render::{experiment, rollout};
@@ -220,6 +221,8 @@ pub struct RolloutTree {
     pub wait: Option<Wait>,
     /// A pod of the new version that does not come up, and why.
     pub trouble: Option<(String, String)>,
+    /// What its running analysis has measured last, and what it wants.
+    pub measured: Option<String>,
     /// `Canary`, `BlueGreen`, or nothing.
     pub strategy: &'static str,
     /// Of a canary.
@@ -260,7 +263,21 @@ impl RolloutTree {
             .iter()
             .filter(|set| set.hash == status.current_pod_hash)
             .flat_map(|set| &set.node.children)
-            .find_map(node::trouble);
+            .find_map(node::trouble)
+            .map(|(name, word)| {
+                let is_it = |pod: &&Value| pod.str_at(&["metadata", "name"]) == Some(&name);
+                let words = seen.pods.iter().find(is_it).and_then(pods::trouble);
+                (name, words.filter(|words| words.starts_with(&word)).unwrap_or(word))
+            });
+        let owners: Vec<&str> = seen
+            .experiments
+            .iter()
+            .filter(|experiment| controller(experiment).as_deref() == Some(uid))
+            .filter_map(|experiment| experiment.str_at(&["metadata", "uid"]))
+            .chain([uid])
+            .collect();
+        let is_its = |run: &&Value| controller(run).is_some_and(|owner| owners.contains(&&*owner));
+        let measured = seen.runs.iter().filter(is_its).find_map(detail::measured);
         let mut revisions: BTreeMap<i64, Vec<Node>> = BTreeMap::new();
         let sets = sets.into_iter().map(|set| (set.revision, set.node));
         let experiments = experiments.into_iter().map(|experiment| (experiment.revision, experiment.node));
@@ -286,6 +303,7 @@ impl RolloutTree {
             message: health.to_string(),
             wait: Wait::of(&rollout, &infos),
             trouble,
+            measured,
             strategy,
             progress: (strategy == CANARY).then(|| progress(&rollout, &infos)),
             images,

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 
 use super::{ExperimentTree, Icon, Image, Info, Kind, Node, Role, RolloutTree, Tag};
-use crate::{api::constants::analysis_phase, kubernetes::shown::human};
+use crate::{api::constants::analysis_phase, kubernetes::shown::human, rollout::wait::Wait};
 
 /// Text with its colour.
 pub(super) type Cell = Vec<(Style, String)>;
@@ -19,7 +19,12 @@ pub fn rollout(tree: &RolloutTree, program: &str, now: Timestamp) -> String {
     out.line("Status:", status(&tree.root));
     out.filled("Message:", &tree.message);
     if let Some(wait) = &tree.wait {
-        let trouble = tree.trouble.as_ref().map(|(pod, why)| format!(" ({pod}: {why})")).unwrap_or_default();
+        let measured = tree.measured.as_ref().filter(|_| matches!(wait, Wait::Step { .. } | Wait::Analysis));
+        let trouble = match (&tree.trouble, measured) {
+            (Some((pod, why)), _) => format!(" ({pod}: {why})"),
+            (None, Some(measured)) => format!(" ({measured})"),
+            (None, None) => String::new(),
+        };
         out.line("Waits:", plain(&(wait.describe(&tree.root.name, program, now) + &trouble)));
     }
     out.line("Strategy:", plain(tree.strategy));

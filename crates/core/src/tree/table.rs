@@ -158,9 +158,8 @@ fn commit(set: &Value) -> &str {
     let note = |key: &str| set.str_at(&["metadata", "annotations", key]).unwrap_or_default();
     match note(annotation::TEMPLATE).split_once(' ') {
         Some((hash, commit)) if hash == replica_set::hash(set) => commit,
-        Some(_) => "",
-        // Of a workload that is referred to, or from before templates were noted.
-        None => note(annotation::COMMIT),
+        // The commit of the object may have brought another field of it: a wrong commit is worse than none.
+        Some(_) | None => "",
     }
 }
 

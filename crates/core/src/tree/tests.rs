@@ -280,7 +280,10 @@ REVISION  REPLICASET  AGE  IMAGES  INFO
 "
     );
     let note = |set: &mut Value, key: &str, text: &str| set.set_at(&["metadata", "annotations", key], text);
-    note(&mut sets[0], "tidegate.dev/commit", "0123456789abcdef0123456789abcdef01234567");
+    note(&mut sets[0], "tidegate.dev/template", "new 0123456789abcdef0123456789abcdef01234567");
+    note(&mut sets[0], "tidegate.dev/commit", "ffffffffffffffffffffffffffffffffffffffff");
+    // The commit that brought something else of the object is not the one that brought its template.
+    note(&mut sets[1], "tidegate.dev/commit", "ffffffffffffffffffffffffffffffffffffffff");
     note(&mut sets[0], "rollout.argoproj.io/revision-history", "1");
     note(&mut sets[1], "kubernetes.io/change-cause", "a fix");
     assert_eq!(

@@ -82,11 +82,15 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
 }
 
 fn url(url: &str, at: &At, notes: &mut Notes) {
+    if Remote::parse(url).is_ok() {
+        return;
+    }
     let named = without_user(url);
     let repository = ["https://", "ssh://"].iter().find_map(|scheme| url.strip_prefix(scheme));
     let (what, remedy) = match repository.map(|rest| rest.split_once('/').unwrap_or((rest, ""))) {
         None => {
-            (format!("{named:?} is neither https:// nor ssh://"), "write https://host/path or ssh://user@host/path")
+            let what = format!("{named:?} is neither https://, ssh:// nor user@host:path");
+            (what, "write https://host/path, ssh://user@host/path or user@host:path")
         }
         Some(("", _) | (_, "")) => {
             (format!("{named:?} names no repository"), "write https://host/path or ssh://user@host/path")
@@ -309,7 +313,11 @@ mod tests {
             assert_eq!(found, [expected]);
             assert_eq!(parsed.exact, None);
         }
-        check("url", "git@host:repo".into(), "spec.url: \"***@host:repo\" is neither https:// nor ssh://");
+        check(
+            "url",
+            "git@host:re po".into(),
+            "spec.url: \"***@host:re po\" is neither https://, ssh:// nor user@host:path",
+        );
         check("url", "https://u:p@host/x".into(), "spec.url: a URL is no place for credentials");
         check("url", "https://host".into(), "spec.url: \"https://host\" names no repository");
         check("path", "../x".into(), "spec.path: \"../x\" leads out of the repository");

@@ -84,6 +84,27 @@ impl Rule {
     }
 }
 
+/// A question about whole objects of a kind, answered with yes or no: `self.status.phase == 'Ready'`.
+#[derive(Debug)]
+pub struct Question(Compiled);
+
+impl Question {
+    /// Compiles an expression, or says what is wrong with it. What the schema does not name cannot be asked about.
+    pub fn parse(expression: &str, schema: &Schema) -> Result<Question, String> {
+        compile(expression, schema, Part::Resource, false, Wanted::Bool).map(Question)
+    }
+
+    /// What is true of an object; an error if the expression looks at something that is not there. Bounded in cost.
+    pub fn ask(&self, object: &Value, schema: &Schema) -> Result<bool, String> {
+        let value = Val::of(object, schema, Part::Resource).map_err(|fault| fault.to_string())?;
+        match self.0.program.run(&value, None).0 {
+            Ok(Val::Bool(answer)) => Ok(answer),
+            Ok(_) => Err("it is neither true nor false".to_owned()),
+            Err(fault) => Err(fault.to_string()),
+        }
+    }
+}
+
 /// What the rules of a schema say about a value; `resource` if it is a whole object.
 pub(super) fn validate(schema: &Schema, new: &Value, old: Option<&Value>, resource: bool) -> Judgement {
     let mut walk = Walk { judgement: Judgement::default(), budget: BUDGET };
