@@ -1,8 +1,6 @@
 //! What a person should know who changes by hand what a GitSource keeps as git says.
 
-use anstream::eprintln;
-
-use super::access::Cluster;
+use super::{access::Cluster, print::note};
 use crate::{
     api::constants::{annotation, label},
     engine::key::Resource,
@@ -25,12 +23,12 @@ pub async fn tell(cluster: &Cluster, resource: &Resource, object: &Value, hold: 
         if let Err(error) = patched {
             return Err(cluster.explain(error, resource, text("name")).await);
         }
-        eprintln!("note: the source {source} leaves it as it is now; {release} gives it back to git");
+        note(format_args!("note: the source {source} leaves it as it is now; {release} gives it back to git"));
     } else {
-        eprintln!(
+        note(format_args!(
             "note: the source {source} keeps it as git says and takes this back; to keep it, commit it to {file}, \
              or repeat this with --hold"
-        );
+        ));
     }
     Ok(())
 }
