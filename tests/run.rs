@@ -196,6 +196,24 @@ async fn a_replica_set_that_somebody_edited_is_not_the_new_version() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rollout_that_needs_what_is_not_there_says_so_in_its_status_and_in_an_event() {
+    let scene = Scene::new();
+    scene.create("../tests/verbs/unsupported.yaml");
+    let rollout = scene.phase("web", "Degraded").await;
+    let needs = "The Rollout \"web\" is invalid: traffic routing with example/unheard-of is not part of this version of Tidegate";
+    assert_eq!(rollout.str_at(&["status", "message"]), Some(format!("InvalidSpec: {needs}").as_str()));
+    let told = |kind: &str| {
+        let conditions = rollout.list_at(&["status", "conditions"]).iter();
+        let mut told = conditions.filter(|told| told.str_at(&["type"]) == Some(kind));
+        told.next().and_then(|told| Some((told.str_at(&["status"])?.to_owned(), told.str_at(&["message"])?.to_owned())))
+    };
+    assert_eq!(told("InvalidSpec"), Some(("True".to_owned(), needs.to_owned())));
+    assert_eq!(told("Stalled"), Some(("True".to_owned(), format!("InvalidSpec: {needs}"))));
+    assert_eq!(scene.told("InvalidSpec").await, [needs]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_canary_example_pauses_and_is_promoted() {
     let scene = Scene::new();
     scene.create("canary.yaml");

@@ -1,8 +1,9 @@
 //! How commands reach a cluster: kubectl's own flags, the kubeconfig, and one clear error when there is nothing there.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow};
+use jiff::SignedDuration;
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
@@ -15,13 +16,13 @@ use crate::{
         api::{Api, Error},
         watch::{self, Scope},
     },
-    kubernetes::value::Value,
+    kubernetes::{duration, value::Value},
     lint::similar,
 };
 
 /// Which cluster, and as whom: the flags of kubectl.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Cluster")]
+#[command(next_help_heading = HEADING)]
 pub struct Connection {
     /// The kubeconfig that leads to the cluster; by default $KUBECONFIG, ~/.kube/config, or the cluster it runs in.
     #[arg(long, global = true, value_name = "FILE")]
@@ -65,10 +66,26 @@ pub struct Connection {
     /// The name that the server's certificate must have.
     #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
     tls_server_name: Option<String>,
+    /// How long to wait for the answer to a request, such as 5, 1s, 2m or 3h; 0 is for ever. What is watched goes on.
+    #[arg(long, global = true, value_name = "DURATION", value_parser = patience, hide_short_help = true)]
+    request_timeout: Option<SignedDuration>,
+    /// Do not ask for compressed answers; none are asked for.
+    #[arg(long, global = true, hide_short_help = true)]
+    disable_compression: bool,
+    /// Where kubectl keeps what it knows of a cluster; nothing is kept.
+    #[arg(long, global = true, value_name = "FOLDER", hide_short_help = true)]
+    cache_dir: Option<PathBuf>,
+}
+
+/// A duration as kubectl takes it: a number alone is seconds.
+fn patience(text: &str) -> Result<SignedDuration, &'static str> {
+    let seconds = text.parse().map(SignedDuration::from_secs).ok();
+    let duration = seconds.or_else(|| duration::parse(text).ok()).filter(|duration| !duration.is_negative());
+    duration.ok_or("give a number of seconds, or a number with a unit, such as 5, 1s, 2m or 3h")
 }
 
 /// The flags of a connection that take a value, as they may stand before the command.
-const VALUED: [&str; 15] = [
+const VALUED: [&str; 21] = [
     "-n",
     "--namespace",
     "--kubeconfig",
@@ -84,7 +101,19 @@ const VALUED: [&str; 15] = [
     "--certificate-authority",
     "--client-certificate",
     "--client-key",
+    "--tls-server-name",
+    "--request-timeout",
+    "--cache-dir",
+    "-v",
+    "--kloglevel",
+    "--loglevel",
 ];
+
+/// Those that take none.
+const SWITCHES: [&str; 2] = ["--insecure-skip-tls-verify", "--disable-compression"];
+
+/// Those of one letter, whose value may follow at once.
+const LETTERS: [&str; 3] = ["-n", "-s", "-v"];
 
 /// kubectl takes its flags before the command, too (`kubectl argo rollouts -n shop get rollout web`); ours belong to the
 /// commands. Arguments with such flags moved behind the command's name.
@@ -94,11 +123,11 @@ pub fn with_flags_behind(arguments: Vec<String>) -> Vec<String> {
     let program: Vec<String> = rest.by_ref().take(1).collect();
     while let Some(argument) = rest.next() {
         let name = argument.split('=').next().unwrap_or_default();
-        if VALUED.contains(&name) || name.starts_with("-n") && !name.starts_with("--") {
+        if VALUED.contains(&name) || LETTERS.iter().any(|letter| name.starts_with(letter)) {
             let separate = argument == name && VALUED.contains(&name);
             flags.push(argument);
             flags.extend(rest.by_ref().take(usize::from(separate)));
-        } else if name == "--insecure-skip-tls-verify" {
+        } else if SWITCHES.contains(&name) {
             flags.push(argument);
         } else if argument.starts_with('-') {
             // A flag of the program itself, such as --log: as it was.
@@ -166,6 +195,16 @@ impl Connection {
         Ok(config)
     }
 
+    /// A client as the flags want it.
+    pub fn api(&self, config: Config) -> anyhow::Result<Api> {
+        let api = Api::new(Client::try_from(config).context("cannot talk to the cluster")?);
+        let patience = self.request_timeout.and_then(|timeout| Duration::try_from(timeout).ok());
+        Ok(match patience.filter(|patience| !patience.is_zero()) {
+            Some(patience) => api.within(patience),
+            None => api,
+        })
+    }
+
     fn override_in(&self, config: &mut Config) {
         if let Some(server) = &self.server {
             config.cluster_url = server.clone();
@@ -177,6 +216,7 @@ impl Connection {
             config.tls_server_name = Some(name.clone());
         }
         config.accept_invalid_certs |= self.insecure_skip_tls_verify;
+        config.disable_compression |= self.disable_compression;
         let who = &mut config.auth_info;
         if let Some(Token(token)) = &self.token {
             (who.token, who.token_file) = (Some(token.clone().into()), None);
@@ -260,10 +300,25 @@ impl Access {
     pub async fn connect(&self) -> anyhow::Result<Cluster> {
         let config = self.connection.config().await?;
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let client = Client::try_from(config).context("cannot talk to the cluster")?;
-        Ok(Cluster { api: Api::new(client).by_hand(), namespace })
+        Ok(Cluster { api: self.connection.api(config)?.by_hand(), namespace })
     }
 }
+
+/// The flags of kubectl on a command that reaches no cluster: taken as `kubectl argo rollouts` takes them, without effect.
+#[derive(Debug, clap::Args)]
+pub struct Unneeded {
+    #[command(flatten)]
+    _access: Access,
+}
+
+/// An argument as it is, but not in the help if it is one of the flags of kubectl: for commands that do not need them.
+pub fn hidden(argument: clap::Arg) -> clap::Arg {
+    let is_kubectls = argument.get_help_heading() == Some(HEADING) || argument.get_id() == "namespace";
+    argument.hide(is_kubectls)
+}
+
+/// Under what the help lists them.
+const HEADING: &str = "Cluster";
 
 impl Cluster {
     /// The place of an object in the namespace.
@@ -313,28 +368,34 @@ impl Cluster {
         if error.code() != Some(404) {
             return unanswered(error);
         }
-        let kind = resource.plural.trim_end_matches('s');
         let Ok((all, _)) = watch::list(&self.api, &self.scope(resource, "")).await else {
-            return remedied(
-                anyhow!("the cluster does not know {resource}"),
-                "install the definitions: `tidegate crds | kubectl apply -f -`",
-            );
+            return unserved(resource);
         };
         let names: Vec<&str> = all.iter().filter_map(|object| object.str_at(&["metadata", "name"])).collect();
-        let place = if self.namespace.is_empty() { String::new() } else { format!(" in namespace {}", self.namespace) };
-        let error = anyhow!("there is no {kind} \"{name}\"{place}");
+        // In the words of an API server: scripts look for them.
+        let error = anyhow!("{resource} \"{name}\" not found");
+        let place =
+            if self.namespace.is_empty() { "the cluster".into() } else { format!("namespace {}", self.namespace) };
         let remedy = match (similar::nearest(name, names.iter().copied()), &names[..]) {
             (Some(near), _) => format!("did you mean {near}?"),
             (None, []) if self.namespace.is_empty() => format!("there are no {}", resource.plural),
-            (None, []) => format!("this namespace has no {}: give another with -n", resource.plural),
-            (None, [only]) => format!("there is only {only}"),
+            (None, []) => format!("{place} has no {}: give another with -n", resource.plural),
+            (None, [only]) => format!("{place} has only {only}"),
             (None, names @ [.., last]) if names.len() <= 8 => {
-                format!("there are {} and {last}", names[..names.len() - 1].join(", "))
+                format!("{place} has {} and {last}", names[..names.len() - 1].join(", "))
             }
-            (None, names) => format!("there are {} others; `kubectl get {}` lists them", names.len(), resource.plural),
+            (None, names) => {
+                format!("{place} has {} others; `kubectl get {}` lists them", names.len(), resource.plural)
+            }
         };
         remedied(error, remedy)
     }
+}
+
+/// The cluster lacks the definition of a kind.
+pub fn unserved(resource: &Resource) -> anyhow::Error {
+    let remedy = "install the definitions: `tidegate crds | kubectl apply -f -`";
+    remedied(anyhow!("the cluster does not know {resource}"), remedy)
 }
 
 /// An error of the server or the way to it.
@@ -365,10 +426,29 @@ mod tests {
         check("p -n shop get rollout web", "p get -n shop rollout web");
         check("p -nshop --context=a --as me get rollout web -w", "p get -nshop --context=a --as me rollout web -w");
         check("p get rollout web -n shop", "p get rollout web -n shop");
+        check(
+            "p --loglevel debug -v6 --disable-compression list ro",
+            "p list --loglevel debug -v6 --disable-compression ro",
+        );
         check("p --log debug -n shop run", "p --log debug -n shop run");
         check("p --help", "p --help");
         check("p -n", "p -n");
         check("p", "p");
+    }
+
+    #[test]
+    fn a_patience_is_a_number_of_seconds_or_has_a_unit() {
+        #[track_caller]
+        fn check(text: &str, expected: Option<i64>) {
+            assert_eq!(patience(text).ok(), expected.map(SignedDuration::from_millis), "{text}");
+        }
+        check("0", Some(0));
+        check("5", Some(5000));
+        check("1m30s", Some(90_000));
+        check("100ms", Some(100));
+        check("-1s", None);
+        check("-1", None);
+        check("soon", None);
     }
 
     #[test]

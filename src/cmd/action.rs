@@ -21,6 +21,7 @@ use super::{
     access::Access,
     comment::{self, credential, trigger, variable},
     plan,
+    print::line,
 };
 use crate::{
     forge::comment::{Comment, CommentHost, IfMissing, NotPosted, digest, marker},
@@ -90,21 +91,21 @@ enum CommentMode {
 
 /// Runs the step.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    println!("::group::Plan");
+    line("::group::Plan");
     let quiet = Quiet::begin()?;
     let made = make(&arguments);
     match &made {
         Ok(report) => super::print::say(&report.text)?,
-        Err(_) => println!("there is no plan"),
+        Err(_) => line("there is no plan"),
     }
     drop(quiet);
-    println!("::endgroup::");
+    line("::endgroup::");
 
     let about = [arguments.asked.source.as_deref(), arguments.asked.path.as_deref()].map(Option::unwrap_or_default);
     let marker = marker(&about);
     let (text, comment) = match &made {
         Ok(report) => {
-            report.annotations.iter().for_each(|annotation| println!("{annotation}"));
+            report.annotations.iter().for_each(line);
             let file = plan_file(&about);
             fs::write(&file, report.json()).with_context(|| format!("writing {}", file.display()))?;
             append("GITHUB_OUTPUT", &report.outputs(&file.display().to_string()))?;
@@ -113,7 +114,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Err(error) => {
             let message = message(error);
-            println!("{}", Annotation::plain(Level::Error, message.clone()));
+            line(Annotation::plain(Level::Error, message.clone()));
             append("GITHUB_OUTPUT", "exit-code=2\n")?;
             let text = failure_text(&message, &variable("GITHUB_SHA").unwrap_or_default());
             (text.clone(), Comment { marker, text, if_missing: IfMissing::Create })
@@ -239,7 +240,7 @@ fn publish(mode: CommentMode, comment: &Comment) -> anyhow::Result<Commented> {
     };
     let reason = match sent {
         Ok(posted) => {
-            println!("{}", comment::done(posted, number));
+            line(comment::done(posted, number));
             return Ok(Commented::Fine);
         }
         Err(NotPosted::Forbidden(reason)) if fork => {
@@ -255,7 +256,7 @@ fn publish(mode: CommentMode, comment: &Comment) -> anyhow::Result<Commented> {
         (_, true) => Level::Notice,
         (_, false) => Level::Warning,
     };
-    println!("{}", Annotation::plain(level, format!("no comment on the pull request: {reason}")));
+    line(Annotation::plain(level, format!("no comment on the pull request: {reason}")));
     append("GITHUB_STEP_SUMMARY", &format!("\n<sub>No comment: {}</sub>\n", crate::plan::escape::prose(&reason)))?;
     Ok(if mode == CommentMode::Always { Commented::Missing } else { Commented::Fine })
 }
@@ -270,7 +271,7 @@ impl Quiet {
         let mut bytes = [0_u8; 16];
         SystemRandom::new().fill(&mut bytes).map_err(|_| anyhow!("this machine has no randomness"))?;
         let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        println!("{}", workflow::command::stop(&token));
+        line(workflow::command::stop(&token));
         Ok(Quiet { token })
     }
 }
@@ -278,6 +279,6 @@ impl Quiet {
 impl Drop for Quiet {
     fn drop(&mut self) {
         // On a line of its own, whatever was printed last.
-        println!("\n{}", command::resume(&self.token));
+        line(format_args!("\n{}", command::resume(&self.token)));
     }
 }

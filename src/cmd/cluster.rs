@@ -9,9 +9,13 @@ use std::{
 use anstyle::AnsiColor;
 use anyhow::{Context, anyhow};
 use jiff::Timestamp;
-use tokio::signal;
 
-use super::{Output, bold, kubeconfig, remedied};
+use super::{
+    Output, bold, kubeconfig,
+    print::{line, note},
+    remedied,
+    stop::Stop,
+};
 use crate::embedded::{
     controllers::{self, Controller, World},
     http::{
@@ -119,10 +123,14 @@ where
     let (ended, end) = tokio::sync::oneshot::channel();
     server::serve(listener, identity, front, async move {
         let outcome = tokio::select! {
-            () = stop.asked() => Ok(()),
+            _ = stop.asked() => Ok(()),
             outcome = &mut work => outcome.context("what runs in the cluster failed").and_then(|outcome| outcome),
         };
         work.abort();
+        // What it shows comes to its end before anything else is printed.
+        if !work.is_finished() {
+            let _ = work.await;
+        }
         let _ = ended.send(outcome);
         stopping.close();
     })
@@ -133,7 +141,7 @@ where
         let _ = std::fs::remove_file(&path);
     }
     if arguments.output == Output::Text {
-        anstream::eprintln!("stopped");
+        note("stopped");
     }
     Ok(())
 }
@@ -228,34 +236,32 @@ impl Ready<'_> {
                     "data": self.data,
                     "notices": self.notices,
                 });
-                anstream::println!("{json}");
+                line(json);
             }
             Output::Text => self.print_text(),
         }
-        // Whoever reads this through a pipe waits for it.
-        let _ = std::io::Write::flush(&mut std::io::stdout());
     }
 
     fn print_text(&self) {
         let Ready { access, path, merged, .. } = self;
         let (green, cyan) = (bold(AnsiColor::Green), bold(AnsiColor::Cyan));
-        anstream::println!("{green}cluster ready{green:#} at {}", access.server);
+        line(format_args!("{green}cluster ready{green:#} at {}", access.server));
         for notice in &self.notices {
-            anstream::println!("{notice}");
+            line(notice);
         }
         if let Some(data) = self.data {
-            anstream::println!("objects are kept in {}", data.display());
+            line(format_args!("objects are kept in {}", data.display()));
         }
-        anstream::println!("\n  {cyan}export KUBECONFIG={}{cyan:#}", shell_quoted(&path.to_string_lossy()));
+        line(format_args!("\n  {cyan}export KUBECONFIG={}{cyan:#}", shell_quoted(&path.to_string_lossy())));
         match merged.current == access.name {
-            true => anstream::println!("  {cyan}kubectl get namespaces{cyan:#}"),
+            true => line(format_args!("  {cyan}kubectl get namespaces{cyan:#}")),
             false => {
                 let context = shell_quoted(&access.name);
-                anstream::println!("  {cyan}kubectl --context {context} get namespaces{cyan:#}");
-                anstream::println!("\nthe current context stays {}", merged.current);
+                line(format_args!("  {cyan}kubectl --context {context} get namespaces{cyan:#}"));
+                line(format_args!("\nthe current context stays {}", merged.current));
             }
         }
-        anstream::println!("\npress Ctrl-C to stop");
+        line(format_args!("\npress Ctrl-C to stop"));
     }
 }
 
@@ -263,30 +269,4 @@ impl Ready<'_> {
 fn shell_quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
-}
-
-/// Ctrl-C, or being told to end.
-struct Stop {
-    #[cfg(unix)]
-    terminate: signal::unix::Signal,
-}
-
-impl Stop {
-    fn new() -> anyhow::Result<Stop> {
-        Ok(Stop {
-            #[cfg(unix)]
-            terminate: signal::unix::signal(signal::unix::SignalKind::terminate())
-                .context("cannot listen for signals")?,
-        })
-    }
-
-    async fn asked(&mut self) {
-        #[cfg(unix)]
-        tokio::select! {
-            _ = signal::ctrl_c() => {}
-            _ = self.terminate.recv() => {}
-        }
-        #[cfg(not(unix))]
-        let _ = signal::ctrl_c().await;
-    }
 }

@@ -82,7 +82,7 @@ impl Publisher {
         let comment = of_plan(plan, self.marker.clone());
         let posted = send(&self.on, &self.credential, &comment)?
             .map_err(|not| remedied(anyhow!("no comment: {}", not.reason()), "the plan itself was made"))?;
-        anstream::eprintln!("{}", done(posted, self.on.number));
+        super::print::note(done(posted, self.on.number));
         Ok(())
     }
 }

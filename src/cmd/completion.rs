@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, print::say, program};
+use super::{Cli, access::Unneeded, print::say, program};
 
 /// The arguments of `tidegate completion`.
 #[derive(Debug, clap::Args)]
@@ -11,6 +11,8 @@ pub struct Arguments {
     /// The shell.
     #[arg(value_enum)]
     shell: Shell,
+    #[command(flatten)]
+    _unneeded: Unneeded,
 }
 
 /// Prints the script.

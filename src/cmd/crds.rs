@@ -1,10 +1,10 @@
 //! `tidegate crds`: the definitions of our kinds, to be installed in a cluster.
 
-use std::{fs, io::Write, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context, anyhow};
 
-use super::remedied;
+use super::{print::document, remedied};
 use crate::{api::crd, kubernetes::value::Value};
 
 /// The arguments of `tidegate crds`.
@@ -22,16 +22,8 @@ pub struct Arguments {
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
     let chosen = choose(&arguments.kinds)?;
     let Some(folder) = arguments.dir else {
-        let mut out = std::io::stdout().lock();
-        for (number, (_, text)) in chosen.iter().enumerate() {
-            let between = if number > 0 { "---\n" } else { "" };
-            match write!(out, "{between}{text}").and_then(|()| out.flush()) {
-                // Whoever reads has read enough.
-                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
-                outcome => outcome.context("cannot write to standard output")?,
-            }
-        }
-        return Ok(());
+        let texts: Vec<&str> = chosen.iter().map(|(_, text)| text.as_str()).collect();
+        return document(&texts.join("---\n"));
     };
     fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     for (name, text) in chosen {

@@ -145,6 +145,8 @@ fn resource_of(object: &Value) -> anyhow::Result<(Resource, bool)> {
 
 fn refused(cluster: &Cluster, error: Error, resource: &Resource) -> anyhow::Error {
     match error.code() {
+        // So a server says that it has no such path at all.
+        Some(404) if error.words().contains("page not found") => super::access::unserved(resource),
         Some(404) => remedied(
             anyhow!("{}: {}", resource, error.words()),
             format!(

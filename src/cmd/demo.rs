@@ -16,7 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     bold,
-    live::{FRAME, Live, mark, style},
+    live::{FRAME, Line, Live, mark, style},
+    print::line,
+    stop::Stop,
 };
 use crate::{
     embedded::{
@@ -47,7 +49,7 @@ pub struct Arguments {
 }
 
 /// What is rolled out.
-const MANIFEST: &str = include_str!("../../examples/demo.yaml");
+const MANIFEST: &str = include_str!("../../examples/demo/web.yaml");
 /// The image in it.
 const IMAGE: &str = "registry.example/web:1.0";
 /// Where it is in the repository.
@@ -78,15 +80,23 @@ const STORY: [Act; 4] = [
 
 /// Plays the story: 0 if every commit ended as it should.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let scratch = Scratch::new(arguments.keep)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
-    let outcome = runtime.block_on(play(&scratch));
+    // Before there is anything to clean up.
+    let mut stop = runtime.block_on(async { Stop::new() })?;
+    let scratch = Scratch::new(arguments.keep)?;
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            outcome = play(&scratch) => outcome.map(Ok),
+            stopped = stop.asked() => Ok(Err(stopped)),
+        }
+    });
+    // Nothing writes into the repository any more when its folder is removed.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    let surprises = outcome?;
-    if surprises > 0 {
-        return Err(anyhow!("{surprises} of {} commits did not end as they should", STORY.len()));
+    match outcome? {
+        Ok(0) => Ok(ExitCode::SUCCESS),
+        Ok(surprises) => Err(anyhow!("{surprises} of {} commits did not end as they should", STORY.len())),
+        Err(stopped) => Ok(stopped.code()),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 async fn play(scratch: &Scratch) -> anyhow::Result<usize> {
@@ -112,14 +122,15 @@ async fn play(scratch: &Scratch) -> anyhow::Result<usize> {
         let commit = commit(&repository, act)?;
         live.commit(&commit, act.subject);
         hints.send(Hint::Source(Place::new("default", "demo"))).await.context("the daemon has ended")?;
-        let ended = follow(&mut live, &mut heard, &commit).await;
+        let ended = follow(&mut live, &mut heard, &commit).await?;
         surprises += usize::from(ended != Some(act.ends));
     }
     let _ = (stop_engine.send(()), stop_sources.send(()));
     let _ = tokio::join!(engine, sources);
     cluster.close();
     let _ = driver.await;
-    conclude(&live, scratch);
+    let commits = live.end();
+    conclude(&commits, scratch);
     Ok(surprises)
 }
 
@@ -133,44 +144,44 @@ fn cluster() -> anyhow::Result<Cluster> {
 }
 
 /// Shows what happens until a commit has its last word.
-async fn follow(live: &mut Live, heard: &mut mpsc::Receiver<Told>, commit: &str) -> Option<State> {
+async fn follow(live: &mut Live, heard: &mut mpsc::Receiver<Told>, commit: &str) -> anyhow::Result<Option<State>> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut frames = tokio::time::interval(FRAME);
     loop {
         tokio::select! {
             told = heard.recv() => {
-                let told = told?;
+                let Some(told) = told else { return Ok(None) };
                 live.told(&told);
-                live.draw();
+                live.draw()?;
                 if told.report.commit == commit && told.report.state != State::Pending {
-                    return Some(told.report.state);
+                    return Ok(Some(told.report.state));
                 }
             }
-            _ = frames.tick() => live.draw(),
-            () = tokio::time::sleep_until(deadline) => return None,
+            _ = frames.tick() => live.draw()?,
+            () = tokio::time::sleep_until(deadline) => return Ok(None),
         }
     }
 }
 
 fn introduce() {
     let cyan = bold(AnsiColor::Cyan);
-    anstream::println!("{cyan}tidegate demo{cyan:#}: a repository, a cluster in this process, and four commits");
+    line(format_args!("{cyan}tidegate demo{cyan:#}: a repository, a cluster in this process, and four commits"));
 }
 
 /// The log of the repository, with what each commit was told.
-fn conclude(live: &Live, scratch: &Scratch) {
+fn conclude(commits: &[Line], scratch: &Scratch) {
     let cyan = bold(AnsiColor::Cyan);
-    anstream::println!("\n{cyan}git log{cyan:#}");
-    for line in live.commits().iter().rev() {
-        let (state, words) = line.told.clone().map_or((None, String::new()), |(state, words)| (Some(state), words));
+    line(format_args!("\n{cyan}git log{cyan:#}"));
+    for one in commits.iter().rev() {
+        let (state, words) = one.told.clone().map_or((None, String::new()), |(state, words)| (Some(state), words));
         let style = state.map_or(anstyle::Style::new(), style);
         let name = state.map_or("nothing", State::name);
-        anstream::println!("  {} {}", &line.commit[..line.commit.len().min(8)], line.subject);
-        anstream::println!("           {style}{} {name}{style:#}, {words}", mark(state));
+        line(format_args!("  {} {}", &one.commit[..one.commit.len().min(8)], one.subject));
+        line(format_args!("           {style}{} {name}{style:#}, {words}", mark(state)));
     }
     if scratch.kept {
         let folder = scratch.folder.display();
-        anstream::println!("\nthe repository is in {folder}; git -C {folder} log --notes=tidegate main");
+        line(format_args!("\nthe repository is in {folder}; git -C {folder} log --notes=tidegate main"));
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::{
     cluster,
     live::{FRAME, Live},
+    print::note,
     remedied, run,
 };
 use crate::{
@@ -68,16 +69,22 @@ fn undiscovered(repo: &Path, error: &git2::Error) -> anyhow::Error {
         let remedy = format!("if you trust it: `git config --global --add safe.directory {}`", folder.display());
         return remedied(error, remedy);
     }
+    if !repo.exists() {
+        return remedied(anyhow!("there is no folder {}", repo.display()), "name the folder of a git repository");
+    }
     let error = anyhow!("{} is in no git repository: {}", repo.display(), error.message());
     remedied(error, "name the folder of one, or run `git init` there")
 }
 
-/// Says that a branch is not there. A repository without a commit may get its first one later.
+/// Says that a branch is not there. One without a commit may get its first one later.
 fn check_branch(repository: &git2::Repository, branch: Option<&str>) -> anyhow::Result<()> {
-    if repository.is_empty().unwrap_or(false) {
-        anstream::eprintln!(
-            "note: the repository has no commit yet; the first one is rolled out as soon as it is made"
-        );
+    let has_branches = repository.branches(Some(git2::BranchType::Local)).is_ok_and(|mut all| all.next().is_some());
+    let is_unborn = match branch {
+        None => repository.head().is_err_and(|error| error.code() == git2::ErrorCode::UnbornBranch),
+        Some(_) => !has_branches,
+    };
+    if is_unborn {
+        note("note: the repository has no commit yet; the first one is rolled out as soon as it is made");
         return Ok(());
     }
     let Some(branch) = branch else { return Ok(()) };
@@ -107,20 +114,44 @@ async fn sync(cluster: Cluster, given: Given) -> anyhow::Result<()> {
         loop {
             tokio::select! {
                 told = heard.recv() => {
-                    let Some(told) = told else { return };
+                    let Some(told) = told else { return anyhow::Ok(()) };
                     let about = store.about(&told.report.commit);
                     live.commit(&told.report.commit, about.as_ref().map_or("", |about| about.subject.as_str()));
                     live.told(&told);
-                    live.draw();
+                    live.draw()?;
                 }
-                _ = frames.tick() => live.draw(),
+                _ = frames.tick() => live.draw()?,
             }
         }
     };
     tokio::select! {
         () = engine => {}
         () = sources => {}
-        () = shown => {}
+        outcome = shown => outcome?,
     }
     Err(anyhow!("the daemon has ended")).context("this should not happen")
+}
+
+#[cfg(test)]
+mod tests {
+    use git2::{Error, ErrorClass, ErrorCode};
+
+    use super::*;
+    use crate::cmd::Remedied;
+
+    #[test]
+    fn a_repository_of_somebody_else_and_none_at_all_have_different_remedies() {
+        #[track_caller]
+        fn check(code: ErrorCode, message: &str, remedy: &str) {
+            let error = undiscovered(Path::new("/srv/shop"), &Error::new(code, ErrorClass::Repository, "why"));
+            let told = error.downcast_ref::<Remedied>().unwrap();
+            assert_eq!((told.source.to_string().as_str(), told.remedy.as_str()), (message, remedy));
+        }
+        check(
+            ErrorCode::Owner,
+            "the repository in /srv/shop belongs to another user",
+            "if you trust it: `git config --global --add safe.directory /srv/shop`",
+        );
+        check(ErrorCode::NotFound, "there is no folder /srv/shop", "name the folder of a git repository");
+    }
 }

@@ -1,17 +1,21 @@
 //! `tidegate get rollout|experiment`: the tree of an object, once or as it changes.
 
-use std::{io::IsTerminal, time::Duration};
+use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use unicode_width::UnicodeWidthStr;
 
 use super::{
     access::{Access, Cluster},
     intent::{analysis_runs, experiments},
-    print::{Format, Watch, say, show},
+    kindless,
+    print::{Format, Watch, show, stream},
     program, remedied,
+    screen::{Screen, Size},
+    stop::Stop,
 };
 use crate::{
     api::constants::kind,
@@ -43,6 +47,9 @@ enum What {
     /// Show an Experiment and all that belongs to it.
     #[command(visible_alias = "exp", alias = "experiments")]
     Experiment(Shown),
+    /// A name without its kind.
+    #[command(external_subcommand)]
+    Unknown(Vec<String>),
 }
 
 #[derive(Debug, Args)]
@@ -65,11 +72,12 @@ struct Shown {
 
 /// Shows it.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let cluster = arguments.access.connect().await?;
     let (subject, shown) = match &arguments.what {
         What::Rollout(shown) => (Subject::Rollout, shown),
         What::Experiment(shown) => (Subject::Experiment, shown),
+        What::Unknown(words) => return Err(kindless("get", words, &["rollout", "experiment"])),
     };
+    let cluster = arguments.access.connect().await?;
     let object = cluster.object(&subject.resource(), &shown.name).await?;
     if let Some(format) = shown.output {
         return show(&object, Some(format), "");
@@ -135,7 +143,7 @@ impl Picture {
 }
 
 fn draw(text: &str, no_color: bool) -> anyhow::Result<()> {
-    if no_color { say(&anstream::adapter::strip_str(text).to_string()) } else { say(text) }
+    if no_color { stream(&anstream::adapter::strip_str(text).to_string()) } else { stream(text) }
 }
 
 /// Shows a Rollout or an Experiment that was just created, as it changes.
@@ -153,19 +161,22 @@ pub async fn follow(cluster: &Cluster, object: &Value, no_color: bool) -> anyhow
 
 /// Draws it anew with every change: over itself on a terminal, as lines that say what changed elsewhere.
 async fn watch(cluster: &Cluster, subject: Subject, shown: &Shown) -> anyhow::Result<()> {
-    let live = std::io::stdout().is_terminal();
+    let mut screen = Screen::new();
     let mut following = Following::start(&cluster.api, scopes(cluster, subject, &shown.name).await?);
     let end = (shown.timeout_seconds > 0).then(|| Instant::now() + Duration::from_secs(shown.timeout_seconds));
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut drawn: Option<Picture> = None;
+    let mut stop = Stop::new()?;
     loop {
         tokio::select! {
             _ = following.changed() => {}
-            _ = tick.tick(), if live && drawn.is_some() => {}
+            // What was drawn stays, and the prompt comes below it.
+            _ = stop.asked() => return Ok(()),
+            _ = tick.tick(), if screen.is_some() && drawn.is_some() => {}
             () = sleep_until(end.unwrap_or_else(Instant::now)), if end.is_some() => return Ok(()),
         }
-        if live {
+        if screen.is_some() {
             // A burst of changes is one picture.
             let _ = tokio::time::timeout(CALM, async {
                 loop {
@@ -180,21 +191,53 @@ async fn watch(cluster: &Cluster, subject: Subject, shown: &Shown) -> anyhow::Re
         };
         let picture = subject.tree(object, &seen(cache));
         let now = Timestamp::now();
-        match &drawn {
-            _ if live => say(&over(&picture.text(now), shown.no_color, drawn.is_none()))?,
-            None => draw(&picture.text(now), shown.no_color)?,
-            Some(before) => say(&picture.changes(before, now))?,
+        match (&mut screen, &drawn) {
+            (Some(screen), _) => screen.draw(|room| from_the_top(&picture.text(now), shown.no_color, room))?,
+            (None, None) => draw(&picture.text(now), shown.no_color)?,
+            (None, Some(before)) => stream(&picture.changes(before, now))?,
         }
         drawn = Some(picture);
     }
 }
 
-/// The picture over the one before: from the top, each line to its end, and nothing below.
-fn over(text: &str, no_color: bool, first: bool) -> String {
-    let text = if no_color { anstream::adapter::strip_str(text).to_string() } else { text.to_owned() };
-    let start = if first { "\x1b[H\x1b[2J" } else { "\x1b[H" };
-    let lines: String = text.lines().map(|line| format!("{line}\x1b[K\n")).collect();
-    format!("{start}{lines}\x1b[J")
+/// The rows of a picture that there is room for, from the top, and how many more there are.
+fn from_the_top(text: &str, no_color: bool, room: Size) -> Vec<String> {
+    let plain = no_color.then(|| anstream::adapter::strip_str(text).to_string());
+    let text = plain.as_deref().unwrap_or(text);
+    // What it waits for must be read to its end; of the tree, what is cut is said in another row.
+    let above = text.lines().take_while(|row| !row.is_empty());
+    let mut rows: Vec<String> = above.clone().flat_map(|row| wrapped(row, room.width)).collect();
+    rows.extend(text.lines().skip(above.count()).map(str::to_owned));
+    if rows.len() > room.height {
+        let shown = room.height.saturating_sub(1);
+        let more = rows.len() - shown;
+        rows.truncate(shown);
+        rows.push(format!("and {more} more lines"));
+    }
+    rows
+}
+
+/// A row `Waits:           at step 2/2 …` in as many rows as it takes, each word of the value below its beginning. One with
+/// colour is left as it is: it is short.
+fn wrapped(row: &str, width: usize) -> Vec<String> {
+    let label =
+        row.find(':').map_or(0, |colon| row[colon..].find(|c| c != ':' && c != ' ').unwrap_or_default() + colon);
+    if row.width() <= width || row.contains('\x1b') || label == 0 || label * 2 > width {
+        return vec![row.to_owned()];
+    }
+    let (mut rows, mut line) = (Vec::new(), row[..label].to_owned());
+    let mut is_first = true;
+    for word in row[label..].split(' ') {
+        if !is_first && line.width() + 1 + word.width() > width {
+            rows.push(std::mem::replace(&mut line, " ".repeat(label)));
+            is_first = true;
+        }
+        line += if is_first { "" } else { " " };
+        line += word;
+        is_first = false;
+    }
+    rows.push(line);
+    rows
 }
 
 /// What to follow: the object itself, and the kinds that may belong to it, as far as the cluster knows them.
@@ -217,5 +260,39 @@ fn seen(cache: &Cache) -> Seen {
         pods: all(resource::pods()),
         runs: all(analysis_runs()),
         experiments: all(experiments()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_wider_than_the_screen_goes_on_in_the_next_row() {
+        #[track_caller]
+        fn check(row: &str, width: usize, expected: &[&str]) {
+            assert_eq!(wrapped(row, width), expected);
+        }
+        check("Waits:    for pods", 20, &["Waits:    for pods"]);
+        check(
+            "Waits:    for `promote web`, 3s so far",
+            24,
+            &["Waits:    for `promote", "          web`, 3s so", "          far"],
+        );
+        check("Message:  registry.example/web:9 not", 20, &["Message:  registry.example/web:9", "          not"]);
+        check("Status:   \x1b[31mDegraded\x1b[0m", 10, &["Status:   \x1b[31mDegraded\x1b[0m"]);
+        check("no label, but too long", 10, &["no label, but too long"]);
+        let text = "Message:  one two three\n\nNAME: of a long tree\n";
+        let rows = from_the_top(text, true, Size { width: 20, height: 9 });
+        assert_eq!(rows, ["Message:  one two", "          three", "", "NAME: of a long tree"]);
+    }
+
+    #[test]
+    fn a_picture_taller_than_the_screen_is_shown_from_the_top() {
+        let text: String = (1..=9).map(|row| format!("\x1b[1mrow {row}\x1b[0m\n")).collect();
+        let rows = |height: usize| from_the_top(&text, true, Size { width: 80, height });
+        assert_eq!(rows(4), ["row 1", "row 2", "row 3", "and 6 more lines"]);
+        assert_eq!(rows(9).last().unwrap(), "row 9");
+        assert_eq!(from_the_top(&text, false, Size { width: 80, height: 9 })[0], "\x1b[1mrow 1\x1b[0m");
     }
 }

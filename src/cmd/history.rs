@@ -39,7 +39,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         let is_it = |set: &&_| annotation_of(set) == wanted;
         let Some(set) = sets.iter().find(is_it) else {
             let known: Vec<&str> = sets.iter().map(annotation_of).filter(|text| !text.is_empty()).collect();
-            let error = anyhow!("unable to find the specified revision {revision} in history");
+            let error = anyhow!("unable to find specified revision {revision} in history");
             return Err(remedied(error, format!("there are {}", known.join(", "))));
         };
         return show(set, Some(arguments.output.unwrap_or(Format::Yaml)), "");

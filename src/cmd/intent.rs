@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     access::{Access, Cluster},
+    kindless,
     print::{Format, show},
     refused, remedied,
     synced::{self, Hold},
@@ -127,11 +128,7 @@ pub async fn retry(arguments: Retry) -> anyhow::Result<()> {
     let (resource, names, writes, done) = match &arguments.what {
         Retried::Rollout { names } => (resource::rollouts(), names, intent::retry(), "rollout '{}' retried"),
         Retried::Experiment { names } => (experiments(), names, intent::retry_experiment(), "experiment '{}' retried"),
-        Retried::Unknown(words) => {
-            let name = words.first().map(String::as_str).unwrap_or_default();
-            let error = anyhow!("`retry {name}` does not say of what kind {name} is");
-            return Err(remedied(error, format!("`retry rollout {name}` tries an aborted update again")));
-        }
+        Retried::Unknown(words) => return Err(kindless("retry", words, &["rollout", "experiment"])),
     };
     each(&arguments.common, &resource, names, &writes, done).await
 }
@@ -161,6 +158,9 @@ enum Terminated {
         #[arg(value_name = "EXPERIMENT", required = true)]
         names: Vec<String>,
     },
+    /// A name without its kind.
+    #[command(external_subcommand)]
+    Unknown(Vec<String>),
 }
 
 /// Ends early.
@@ -168,6 +168,7 @@ pub async fn terminate(arguments: Terminate) -> anyhow::Result<()> {
     let (resource, names, done) = match &arguments.what {
         Terminated::AnalysisRun { names } => (analysis_runs(), names, "analysisRun '{}' terminated"),
         Terminated::Experiment { names } => (experiments(), names, "experiment '{}' terminated"),
+        Terminated::Unknown(words) => return Err(kindless("terminate", words, &["analysisrun", "experiment"])),
     };
     each(&arguments.common, &resource, names, &intent::terminate(), done).await
 }
@@ -179,7 +180,7 @@ pub struct Restart {
     #[arg(value_name = "ROLLOUT")]
     name: String,
     /// In how long, such as 30s, 5m, 1h; at once if not given.
-    #[arg(short, long = "in", value_name = "DURATION")]
+    #[arg(short = 'i', long = "in", value_name = "DURATION")]
     after: Option<String>,
     #[command(flatten)]
     common: Common,

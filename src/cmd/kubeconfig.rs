@@ -82,7 +82,8 @@ pub fn write(path: &Path, access: &Access) -> Result<Merged, Error> {
     Ok(Merged { current, existed: text.is_some() })
 }
 
-fn parse(text: &str) -> Result<Value, String> {
+/// A YAML text of one document.
+pub fn parse(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::{
     access::{Access, Cluster, unanswered},
     intent::experiments,
-    print::{Format, Watch, say, show_all},
+    print::{Format, Watch, note, show_all, stream},
 };
 use crate::{
     engine::cache::place_of,
@@ -88,7 +88,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let watched = matches!(arguments.what, What::Rollouts { watch: Watch { watch: true }, .. });
     if objects.is_empty() && !watched {
-        anstream::eprintln!("No resources found.");
+        note("No resources found.");
         return Ok(());
     }
     let before = |now: Timestamp| Before {
@@ -96,7 +96,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         time: matches!(arguments.what, What::Rollouts { timestamps: true, .. }).then_some(now),
     };
     let now = Timestamp::now();
-    say(&match arguments.what {
+    stream(&match arguments.what {
         What::Rollouts { .. } => table::rollouts(&objects, before(now)),
         What::Experiments { .. } => table::experiments(&objects, before(now), now),
     })?;
@@ -121,6 +121,6 @@ async fn follow(
                 lines.push_str(&table::rollout(object, before(Timestamp::now())));
             }
         }
-        say(&lines)?;
+        stream(&lines)?;
     }
 }

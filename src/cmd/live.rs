@@ -1,14 +1,13 @@
 //! What happens, as it happens: a block that redraws itself on a terminal, one line for each event in a pipe.
 
-use std::{
-    io::Write,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr;
 
 use super::{
     bold,
+    print::line,
     screen::{self, Screen, Size},
 };
 use crate::{
@@ -17,11 +16,13 @@ use crate::{
     io::source::Told,
     kubernetes::{object, value::Value},
     rollout::step,
-    sync::{State, id::cut},
+    sync::State,
 };
 
 /// How often the block is redrawn.
 pub const FRAME: Duration = Duration::from_millis(100);
+/// How wide the column of subjects is at most.
+const SUBJECT: usize = 34;
 /// How wide a bar is.
 const BAR: usize = 20;
 
@@ -51,9 +52,9 @@ impl Live {
         Live { cluster, begun: Instant::now(), commits: Vec::new(), screen: Screen::new() }
     }
 
-    /// The commits so far, oldest first.
-    pub fn commits(&self) -> &[Line] {
-        &self.commits
+    /// Leaves what is shown as it is; the commits, oldest first.
+    pub fn end(self) -> Vec<Line> {
+        self.commits
     }
 
     /// A commit was made.
@@ -84,35 +85,47 @@ impl Live {
 
     fn log(&self, commit: &str, style: Style, what: &str, words: &str) {
         let seconds = self.begun.elapsed().as_secs_f64();
-        anstream::println!("{seconds:6.1}s  {}  {style}{what:<10}{style:#}  {words}", short(commit));
-        let _ = std::io::stdout().flush();
+        line(format_args!("{seconds:6.1}s  {}  {style}{what:<10}{style:#}  {words}", short(commit)));
     }
 
     /// Draws the block anew, where that is wanted.
-    pub fn draw(&mut self) {
-        let Some(mut screen) = self.screen.take() else { return };
-        screen.draw(|room| self.rows(room));
-        self.screen = Some(screen);
-    }
-
-    /// As much as there is room for: the newest commits, then Rollouts, those that move first, then what was logged.
-    fn rows(&self, room: Size) -> Vec<String> {
-        let mut rows = vec![String::new()];
-        let most = (room.height / 3).clamp(1, 8);
-        rows.extend(self.commits.iter().skip(self.commits.len().saturating_sub(most)).map(row));
-        rows.push(String::new());
-        let (rollouts, sets) = self.cluster.with(|store| {
+    pub fn draw(&mut self) -> anyhow::Result<()> {
+        let Some(screen) = &mut self.screen else { return Ok(()) };
+        let seen = self.cluster.with(|store| {
             let all = |group: &str, plural: &str| -> Vec<Value> {
                 store.list(group, plural, "").map(|object| object.value.clone()).collect()
             };
-            (all("argoproj.io", "rollouts"), all("apps", "replicasets"))
+            Seen {
+                rollouts: all("argoproj.io", "rollouts"),
+                sets: all("apps", "replicasets"),
+                logged: screen::logged(2),
+            }
         });
-        let logged = screen::logged(2);
-        let left = room.height.saturating_sub(rows.len() + logged.len());
-        rows.extend(fitting(&rollouts, &sets, left));
-        rows.extend(logged.into_iter().map(|line| format!("  {line}")));
-        rows
+        screen.draw(|room| rows(&self.commits, &seen, room))
     }
+}
+
+/// What is in the cluster, and what was logged.
+struct Seen {
+    rollouts: Vec<Value>,
+    sets: Vec<Value>,
+    logged: Vec<String>,
+}
+
+/// As much as there is room for: the newest commits, then Rollouts, those that move first, then what was logged.
+fn rows(commits: &[Line], seen: &Seen, room: Size) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    let most = (room.height / 3).clamp(1, 8);
+    let newest = &commits[commits.len().saturating_sub(most)..];
+    // What became of a commit is worth more than the end of its subject.
+    let longest = newest.iter().map(|line| line.subject.width()).max().unwrap_or_default();
+    let subject = longest.min(SUBJECT).min(room.width / 3);
+    rows.extend(newest.iter().map(|line| row(line, subject)));
+    rows.push(String::new());
+    let left = room.height.saturating_sub(rows.len() + seen.logged.len());
+    rows.extend(fitting(&seen.rollouts, &seen.sets, left));
+    rows.extend(seen.logged.iter().map(|line| format!("  {line}")));
+    rows
 }
 
 /// As many Rollouts as fit into so many rows, those that move first, and how many more there are.
@@ -158,18 +171,27 @@ pub fn mark(state: Option<State>) -> char {
     }
 }
 
-fn row(line: &Line) -> String {
+/// A commit, with so many columns for its subject.
+fn row(line: &Line, subject: usize) -> String {
     let state = line.told.as_ref().map(|(state, _)| *state);
     let style = state.map_or(Style::new(), style);
     let words = line.told.as_ref().map_or("", |(_, words)| words);
-    format!("  {style}{}{style:#} {}  {:<34} {}", mark(state), short(&line.commit), cut(&line.subject, 34), words)
+    let about = screen::cut(&line.subject, subject);
+    let gap = " ".repeat(subject.saturating_sub(anstream::adapter::strip_str(&about).to_string().width()));
+    format!("  {style}{}{style:#} {}  {about}{gap}  {words}", mark(state), short(&line.commit))
 }
 
 /// A Rollout: a bar of its weight, and a line for each version that runs.
 fn rollout_rows(object: &Value, sets: &[Value]) -> Vec<String> {
     let rollout: Rollout = api::read(object).object;
     let updating = !rollout.status.stable_rs.is_empty() && rollout.status.stable_rs != rollout.status.current_pod_hash;
-    let weight = if updating { step::set_weight(&rollout).clamp(0, 100) } else { 100 };
+    let is_active = |hash: &str| rollout.status.blue_green.active_selector == hash;
+    let weight = match (updating, &rollout.spec.strategy.blue_green) {
+        (false, _) => 100,
+        // All at once, with the switch of the active Service.
+        (true, Some(_)) => 100 * i32::from(is_active(&rollout.status.current_pod_hash)),
+        (true, None) => step::set_weight(&rollout).clamp(0, 100),
+    };
     let full = usize::try_from(weight).unwrap_or_default() * BAR / 100;
     let bar: String = (0..BAR).map(|at| if at < full { '█' } else { '░' }).collect();
     let steps = rollout.spec.strategy.canary.as_ref().map_or(0, |canary| canary.steps.len());
@@ -194,6 +216,7 @@ fn rollout_rows(object: &Value, sets: &[Value]) -> Vec<String> {
         let newest = hash == rollout.status.current_pod_hash;
         let role = match (&rollout.spec.strategy.blue_green, hash == rollout.status.stable_rs, newest) {
             (_, true, _) => "stable",
+            (Some(_), false, true) if is_active(hash) => "active",
             (Some(_), false, true) => "preview",
             (None, false, true) => "canary",
             (_, false, false) => "old",
@@ -214,56 +237,4 @@ fn revision(set: &Value) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::value;
-
-    #[test]
-    fn rollouts_that_do_not_fit_are_counted_and_those_that_move_come_first() {
-        let rollout = |name: &str, phase: &str| value!({"metadata": {"name": name, "namespace": "shop", "uid": name}, "status": {"phase": phase}});
-        let all: Vec<Value> =
-            ["a", "b", "c", "d"].iter().map(|name| rollout(name, "Healthy")).chain([rollout("z", "Paused")]).collect();
-        let names = |most: usize| {
-            let rows = fitting(&all, &[], most);
-            rows.iter().map(|row| row.split_whitespace().next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(names(5), ["shop/z", "shop/a", "shop/b", "shop/c", "shop/d"]);
-        assert_eq!(names(3), ["shop/z", "shop/a", "and"]);
-        assert_eq!(fitting(&all, &[], 3)[2], "  and 3 more");
-        assert_eq!(names(0), [""; 0]);
-    }
-
-    #[test]
-    fn a_rollout_is_a_bar_and_its_versions() {
-        let rollout = value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
-            "metadata": {"name": "web", "namespace": "shop", "uid": "u"},
-            "spec": {"strategy": {"canary": {"steps": [{"setWeight": 40}, {"pause": {}}]}}},
-            "status": {"stableRS": "a", "currentPodHash": "b", "currentStepIndex": 1, "phase": "Paused"}});
-        let set = |hash: &str, revision: &str, wanted: i32, ready: i32| {
-            value!({"metadata": {"labels": {"rollouts-pod-template-hash": hash}, "annotations": {"rollout.argoproj.io/revision": revision},
-                "ownerReferences": [{"uid": "u", "controller": true}]},
-                "spec": {"replicas": wanted, "template": {"spec": {"containers": [{"image": format!("web:{revision}")}]}}},
-                "status": {"readyReplicas": ready}})
-        };
-        let rows = rollout_rows(&rollout, &[set("a", "1", 3, 3), set("b", "2", 2, 1), set("c", "0", 0, 0)]);
-        assert_eq!(
-            rows,
-            [
-                "  shop/web  ████████░░░░░░░░░░░░  40 %  step 2/2  Paused",
-                "    revision 2   canary  web:2                            ■□ 1/2",
-                "    revision 1   stable  web:1                            ■■■ 3/3",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_commit_is_one_row() {
-        let line = Line {
-            commit: "a".repeat(40),
-            subject: "web 2.0".into(),
-            told: Some((State::Pending, "web: 1 of 2 pods".into())),
-        };
-        let plain = anstream::adapter::strip_str(&row(&line)).to_string();
-        assert_eq!(plain, format!("  ● aaaaaaaa  {:<34} web: 1 of 2 pods", "web 2.0"));
-    }
-}
+mod tests;

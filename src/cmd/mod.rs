@@ -4,6 +4,7 @@ use std::{future::Future, io::IsTerminal, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use tracing::level_filters::LevelFilter;
 
 pub mod access;
 pub mod action;
@@ -34,6 +35,7 @@ pub mod set;
 pub mod simulate;
 pub mod sources;
 pub mod status;
+mod stop;
 mod synced;
 pub mod undo;
 
@@ -89,7 +91,10 @@ enum Command {
     /// Take the daemon out of a cluster; Rollouts and their pods stay.
     Uninstall(install::Uninstall),
     /// Name every problem of manifests, with file, line and column.
-    #[command(after_help = "Exit codes: 0 nothing to complain about, 1 problems, 2 something could not be read.")]
+    #[command(
+        after_help = "Exit codes: 0 nothing to complain about, 1 problems, 2 something could not be read.",
+        mut_args = access::hidden
+    )]
     Lint(lint::Arguments),
     /// Look after the Rollouts of a cluster, in it or beside it.
     Run(run::Arguments),
@@ -122,8 +127,10 @@ enum Command {
     /// End an AnalysisRun or an Experiment early.
     Terminate(intent::Terminate),
     /// Print the version.
+    #[command(mut_args = access::hidden)]
     Version(print::Version),
     /// Print a script that completes commands in a shell.
+    #[command(mut_args = access::hidden)]
     Completion(completion::Arguments),
     /// Play one story of the fault simulator, by its seed.
     #[command(after_help = "Exit codes: 0 all went well, 1 a rule was broken.")]
@@ -139,6 +146,24 @@ struct Logging {
     /// How to log it.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
     log_format: LogFormat,
+    /// What to log, as `kubectl argo rollouts` takes it: panic, fatal, error, warn, info, debug or trace.
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = level, hide_short_help = true)]
+    loglevel: Option<LevelFilter>,
+    /// Log the requests to the cluster, as kubectl takes it: from 6 on each of them.
+    #[arg(short = 'v', long, global = true, value_name = "LEVEL", hide_short_help = true)]
+    kloglevel: Option<u8>,
+}
+
+/// The levels of the plugin that this program stands in for.
+fn level(word: &str) -> Result<LevelFilter, &'static str> {
+    match word.to_lowercase().as_str() {
+        "panic" | "fatal" | "error" => Ok(LevelFilter::ERROR),
+        "warn" | "warning" => Ok(LevelFilter::WARN),
+        "info" => Ok(LevelFilter::INFO),
+        "debug" => Ok(LevelFilter::DEBUG),
+        "trace" => Ok(LevelFilter::TRACE),
+        _ => Err("it is one of panic, fatal, error, warn, info, debug and trace"),
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -194,6 +219,14 @@ impl Cli {
             Command::Install(arguments) => return verb(install::install(arguments)),
             Command::Doctor(arguments) => block_on(doctor::run(arguments)),
             Command::Uninstall(arguments) => return verb(install::uninstall(arguments)),
+            // Its verbs know one exit code for whatever goes wrong.
+            Command::Lint(arguments) if program() == ARGO_PLUGIN => match lint::run(arguments) {
+                Err(error) => {
+                    fail(&error);
+                    Ok(ExitCode::FAILURE)
+                }
+                outcome => outcome,
+            },
             Command::Lint(arguments) => lint::run(arguments),
             Command::Run(arguments) => run::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Replay(arguments) => replay::run(arguments).map(|()| ExitCode::SUCCESS),
@@ -212,10 +245,11 @@ impl Cli {
             Command::Create(arguments) => return verb(create::run(arguments)),
             Command::Version(arguments) => print::version(arguments.short).map(|()| ExitCode::SUCCESS),
             Command::Terminate(arguments) => return verb(intent::terminate(arguments)),
-            Command::Simulate(arguments) => Ok(simulate::run(arguments)),
+            Command::Simulate(arguments) => simulate::run(arguments),
         };
         match outcome {
             Ok(code) => code,
+            Err(error) if error.is::<print::Closed>() => ExitCode::SUCCESS,
             Err(error) => fail(&error),
         }
     }
@@ -243,14 +277,32 @@ fn verb(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
     }
 }
 
+/// The plugin that this program stands in for, under its name.
+const ARGO_PLUGIN: &str = "kubectl argo rollouts";
+
 /// What the person typed to get here: the program is a kubectl plugin, too, under either name.
 pub fn program() -> &'static str {
     let called = std::env::args_os().next().unwrap_or_default();
     let name = std::path::Path::new(&called).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     match name.as_str() {
-        "kubectl-argo-rollouts" => "kubectl argo rollouts",
+        "kubectl-argo-rollouts" => ARGO_PLUGIN,
         "kubectl-tidegate" => "kubectl tidegate",
         _ => "tidegate",
+    }
+}
+
+/// A verb that was given something else than the kind of what it is about.
+fn kindless(verb: &str, words: &[String], kinds: &[&str]) -> anyhow::Error {
+    let first = words.first().map(String::as_str).unwrap_or_default();
+    if words.get(1).is_none_or(|word| word.starts_with('-')) && !kinds.contains(&first) {
+        let error = anyhow::anyhow!("`{verb} {first}` does not say of what kind {first} is");
+        let ways: Vec<String> = kinds.iter().map(|kind| format!("`{} {verb} {kind} {first}`", program())).collect();
+        return remedied(error, ways.join(" or "));
+    }
+    let error = anyhow::anyhow!("`{verb}` knows no kind {first:?}");
+    match crate::lint::similar::nearest(first, kinds.iter().copied()) {
+        Some(near) => remedied(error, format!("did you mean {near}?")),
+        None => remedied(error, format!("there are {}", kinds.join(" and "))),
     }
 }
 
@@ -261,9 +313,21 @@ fn refused(refusal: crate::rollout::intent::Refusal) -> anyhow::Error {
 }
 
 impl Logging {
+    /// What is logged, as directives: the plugin's flags speak of less than `--log` does, and are added to it.
+    fn directives(&self) -> String {
+        let own = self.loglevel.map(|level| format!(",tidegate={level}"));
+        let client = self.kloglevel.map(|level| match level {
+            0 => ",kube_client=off",
+            1..=5 => ",kube_client=info",
+            6 | 7 => ",kube_client=debug",
+            8.. => ",kube_client=trace",
+        });
+        format!("{}{}{}", self.log, own.unwrap_or_default(), client.unwrap_or_default())
+    }
+
     fn start(&self) -> anyhow::Result<()> {
         use tracing_subscriber::{EnvFilter, fmt, prelude::*};
-        let filter = EnvFilter::try_new(&self.log).map_err(|error| {
+        let filter = EnvFilter::try_new(self.directives()).map_err(|error| {
             remedied(error.into(), "give a level such as `info`, or directives such as `tidegate=debug`")
         })?;
         let registry = tracing_subscriber::registry().with(filter);
@@ -297,9 +361,9 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         Some(remedied) => (format!("{:#}", remedied.source), Some(&remedied.remedy)),
         None => (format!("{error:#}"), None),
     };
-    anstream::eprintln!("{red}error{red:#}: {message}");
+    print::note(format_args!("{red}error{red:#}: {message}"));
     if let Some(remedy) = remedy {
-        anstream::eprintln!("{green}hint{green:#}: {remedy}");
+        print::note(format_args!("{green}hint{green:#}: {remedy}"));
     }
     ExitCode::from(2)
 }
@@ -324,5 +388,79 @@ mod tests {
     #[test]
     fn every_command_can_be_asked_for() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_levels_of_the_plugin_are_added_to_what_is_logged() {
+        #[track_caller]
+        fn check(arguments: &[&str], expected: &str) {
+            let cli = Cli::try_parse_from([&["tidegate", "version"], arguments].concat()).unwrap();
+            assert_eq!(cli.logging.directives(), expected);
+        }
+        check(&["--log", "info"], "info");
+        check(&["--log", "info", "--loglevel", "Warning"], "info,tidegate=warn");
+        check(&["--log", "info", "-v6"], "info,kube_client=debug");
+        check(&["--log", "info", "--loglevel=debug", "-v", "9"], "info,tidegate=debug,kube_client=trace");
+        assert!(Cli::try_parse_from(["tidegate", "version", "--loglevel", "loud"]).is_err());
+    }
+
+    /// Every verb of the plugin with every flag that it has there, of `docs/generated/kubectl-argo-rollouts` of Argo Rollouts
+    /// 1.10.1: flags of its own, and those of kubectl.
+    #[test]
+    fn every_flag_of_the_plugin_is_taken() {
+        let inherited = "--as=me --as-group=a --as-group=b --as-uid=1 --cache-dir=/x --certificate-authority=ca --client-certificate=c \
+            --client-key=k --cluster=c --context=c --disable-compression --insecure-skip-tls-verify -v=1 --kubeconfig=/k \
+            --loglevel=info -n=shop --request-timeout=5s -s=https://h --tls-server-name=n --token=t --user=u";
+        let long = "--kloglevel=1 --namespace=shop --request-timeout=0 --server=https://h";
+        for verb in [
+            "abort web",
+            "abort web api",
+            "completion bash",
+            "create -f a.yaml --filename b.yaml --no-color -w",
+            "create analysisrun --from rate --argument a=b -a c=d --generate-name g --global --instance-id i --name n",
+            "create analysisrun --from-file rate.yaml",
+            "get experiment e --no-color --watch",
+            "get exp e -w",
+            "get rollout web --no-color --timeout-seconds 3 --watch",
+            "get ro web -w",
+            "lint -f web.yaml",
+            "lint --filename web.yaml",
+            "list experiments -A",
+            "list exp --all-namespaces",
+            "list rollouts -A --all-namespaces --name web --timestamps --watch",
+            "list ro -w",
+            "pause web api",
+            "promote web --full",
+            "promote web -c",
+            "promote web -a",
+            "promote web --skip-current-step",
+            "promote web --skip-all-steps",
+            "restart web -i 10s",
+            "restart web --in 10s",
+            "retry rollout web api",
+            "retry ro web",
+            "retry experiment e",
+            "retry exp e",
+            "set image web app=image",
+            "status web --timeout 60s --watch",
+            "status web -t 60s -w",
+            "terminate analysisrun a b",
+            "terminate ar a",
+            "terminate experiment e",
+            "terminate exp e",
+            "undo web --to-revision 3",
+            "version --short",
+        ] {
+            let verb = verb.replace("-A --all-namespaces", "-A");
+            for flags in [inherited, long] {
+                let (verb, flags): (Vec<&str>, Vec<&str>) =
+                    (verb.split(' ').collect(), flags.split_whitespace().collect());
+                for order in [[&verb[..], &flags[..]].concat(), [&flags[..], &verb[..]].concat()] {
+                    let words = ["tidegate"].iter().chain(&order).map(|word| (*word).to_owned()).collect();
+                    let read = Cli::try_parse_from(access::with_flags_behind(words));
+                    assert!(read.is_ok(), "{}: {}", order.join(" "), read.unwrap_err());
+                }
+            }
+        }
     }
 }

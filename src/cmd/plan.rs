@@ -12,7 +12,12 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 
-use super::{access::Access, comment, print::say, remedied};
+use super::{
+    access::Access,
+    comment,
+    print::{document, say},
+    remedied,
+};
 use crate::{
     api::{self, constants},
     engine::key::Place,
@@ -282,17 +287,7 @@ fn write(arguments: &Arguments, plan: &Plan) -> anyhow::Result<()> {
             fs::write(file, text).with_context(|| format!("writing {}", file.display()))
         }
         None if arguments.output == Format::Text => say(&text),
-        None => plain(&text),
-    }
-}
-
-/// Prints bytes as they are: nothing in a document is taken for a colour.
-fn plain(text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => outcome.context("cannot write to standard output"),
+        None => document(&text),
     }
 }
 

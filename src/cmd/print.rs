@@ -1,11 +1,15 @@
 //! What commands print: text as it is, objects as kubectl prints them.
 
-use std::io::{self, Write};
+use std::{
+    fmt,
+    io::{self, Write},
+};
 
 use anyhow::Context;
 use clap::{ArgAction, ValueEnum};
 use serde::Serialize;
 
+use super::access::Unneeded;
 use crate::{kubernetes::value::Value, value};
 
 /// How to print an object.
@@ -33,6 +37,8 @@ pub struct Version {
     /// Only the number.
     #[arg(long)]
     pub short: bool,
+    #[command(flatten)]
+    _unneeded: Unneeded,
 }
 
 /// Prints the version.
@@ -46,18 +52,49 @@ pub fn version(short: bool) -> anyhow::Result<()> {
     })
 }
 
-/// Whoever reads has read enough: no error, but the end.
+/// The reader of standard output is gone: no error, but the end of a command that goes on.
 #[derive(Debug, thiserror::Error)]
-#[error("nobody reads any more")]
+#[error("standard output is closed")]
 pub struct Closed;
 
-/// Prints; colour goes to terminals only.
+/// Prints the result of a command; colour goes to terminals only. A reader who has read enough (`tidegate diff | head`)
+/// changes nothing about how the command ends.
 pub fn say(text: &str) -> anyhow::Result<()> {
-    let mut out = anstream::stdout().lock();
+    match stream(text) {
+        Err(error) if error.is::<Closed>() => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Prints a part of what goes on being printed: [`Closed`] once nobody can read it.
+pub fn stream(text: &str) -> anyhow::Result<()> {
+    written(anstream::stdout().lock(), text)
+}
+
+/// Prints a document as it is: nothing in it is taken for a colour.
+pub fn document(text: &str) -> anyhow::Result<()> {
+    match written(io::stdout().lock(), text) {
+        Err(error) if error.is::<Closed>() => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn written(mut out: impl Write, text: &str) -> anyhow::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Closed.into()),
         outcome => outcome.context("cannot write to standard output"),
     }
+}
+
+/// Prints a line on standard output where nothing depends on whether it is read.
+pub fn line(text: impl fmt::Display) {
+    let _ = stream(&format!("{text}\n"));
+}
+
+/// Prints a line for people on standard error, if there is anywhere to print it.
+pub fn note(text: impl fmt::Display) {
+    let mut err = anstream::stderr().lock();
+    let _ = err.write_all(format!("{text}\n").as_bytes()).and_then(|()| err.flush());
 }
 
 /// Prints an object, or in text what happened to it.

@@ -1,9 +1,10 @@
 //! `tidegate replay`: one recorded decision, made again.
 
-use std::{fs, path::PathBuf};
+use std::{fmt::Write, fs, path::PathBuf};
 
 use anyhow::Context;
 
+use super::print::say;
 use crate::rollout::{Seen, Situation, View, check, decide, diff};
 
 /// The arguments of `tidegate replay`.
@@ -18,28 +19,36 @@ pub struct Arguments {
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
     let file = arguments.file.display();
     let text = fs::read_to_string(&arguments.file).with_context(|| format!("cannot read {file}"))?;
-    let mut record: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("{file} is not JSON"))?;
+    let mut record: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{file} is not a recorded decision: it is not JSON"))?;
     let seen: Seen = serde_json::from_value(record["seen"].take())
         .with_context(|| format!("{file} is not a recorded decision: `tidegate run --record DIR` writes them"))?;
     let view = View::of(&seen);
     let verdict = decide(&view);
     let actions = diff(&view, &verdict);
     let metadata = &view.rollout.metadata;
-    anstream::println!("rollout    {}/{} at {}", metadata.namespace, metadata.name, seen.now);
-    anstream::println!("situation  {:?}", Situation::of(&view));
-    verdict.reasons.iter().for_each(|reason| anstream::println!("because    {reason}"));
+    let mut out = String::new();
+    writeln!(out, "rollout    {}/{} at {}", metadata.namespace, metadata.name, seen.now)?;
+    writeln!(out, "situation  {:?}", Situation::of(&view))?;
+    for reason in &verdict.reasons {
+        writeln!(out, "because    {reason}")?;
+    }
     for action in &actions {
-        anstream::println!("do         {}", serde_json::to_string(action)?);
+        writeln!(out, "do         {}", serde_json::to_string(action)?)?;
     }
     if let Some(patch) = verdict.status.as_ref().and_then(|status| diff::status_patch(&view, status)) {
-        anstream::println!("status     {}", patch.to_json());
+        writeln!(out, "status     {}", patch.to_json())?;
     }
-    verdict.events.iter().for_each(|event| anstream::println!("tell       {}: {}", event.reason, event.message));
+    for event in &verdict.events {
+        writeln!(out, "tell       {}: {}", event.reason, event.message)?;
+    }
     if let Some(wake) = verdict.wake {
-        anstream::println!("wake       {wake}");
+        writeln!(out, "wake       {wake}")?;
     }
-    check(&view, &verdict, &actions).iter().for_each(|broken| anstream::println!("refused    {broken}"));
+    for broken in check(&view, &verdict, &actions) {
+        writeln!(out, "refused    {broken}")?;
+    }
     let same = serde_json::to_value(&verdict)? == record["verdict"];
-    anstream::println!("recorded   {}", if same { "the same verdict" } else { "another verdict" });
-    Ok(())
+    writeln!(out, "recorded   {}", if same { "the same verdict" } else { "another verdict" })?;
+    say(&out)
 }

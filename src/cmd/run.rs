@@ -4,7 +4,6 @@ use std::{fmt, future::Future, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, anyhow};
 use jiff::SignedDuration;
-use kube::Client;
 use ring::rand::SecureRandom;
 use tokio::{
     net::TcpListener,
@@ -19,6 +18,7 @@ use tokio::{
 use super::{
     access::{Connection, unanswered},
     planner::Planner,
+    print::note,
     remedied,
 };
 use crate::{
@@ -37,9 +37,10 @@ use crate::{
         oidc::{ISSUER_LIMITS, Issuers},
         serve::{self, Pages},
         source::{self, Board, Given, Hint},
+        watch::Scope,
         webhook::{self, Hooks, News},
     },
-    kubernetes::duration,
+    kubernetes::{duration, value::Part},
     metric,
     model::{git_source::Reference, remote::Remote},
     rollout::Conditions,
@@ -294,14 +295,15 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     let candidate = arguments.election.candidate(is_inside)?;
     let own = arguments.election.leader_election_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let context = config.default_namespace.clone();
-    let api = Api::new(Client::try_from(config).context("cannot talk to the cluster")?);
+    let api = arguments.connection.api(config)?;
     let version = api.get("/version").await.map_err(unanswered)?;
     let version = version.str_at(&["gitVersion"]).unwrap_or_default();
     tracing::info!(server = %address, version, "the engine is at work");
     if !has_definitions(&api).await? {
-        anstream::eprintln!(
-            "note: the cluster does not know Rollouts yet; `tidegate crds | kubectl apply -f -` installs the definitions"
+        note(
+            "note: the cluster does not know Rollouts yet; `tidegate crds | kubectl apply -f -` installs the definitions",
         );
+        api.outages().definitions_are_said();
     }
     let mut measuring = metric::Settings::of(&own, |name| std::env::var(name).ok());
     measuring.aws.hosts = arguments.aws_host;
@@ -323,13 +325,15 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         given: arguments.source.given(settings.namespace.as_deref().unwrap_or(&context))?.into_iter().collect(),
         ..source::Settings::default()
     };
+    let lease_name = lease::name(settings.instance.as_deref(), settings.namespace.as_deref(), &own);
     let begins = Begins {
         cluster: format!("{address} ({version})"),
         namespace: settings.namespace.as_deref(),
-        is_candidate: candidate.is_some(),
+        lease: candidate.is_some().then(|| format!("{own}/{lease_name}")),
+        sources: count_sources(&api, settings.namespace.as_deref()).await,
         given: sources.given.first(),
     };
-    anstream::eprintln!("{begins}");
+    note(begins);
     let (hints, hinted) = tokio::sync::mpsc::channel(256);
     let planner = Planner::new(
         api.clone(),
@@ -355,8 +359,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
             );
         }
         Some(candidate) => {
-            let name = lease::name(settings.instance.as_deref(), settings.namespace.as_deref(), &own);
-            let (term, gate) = Term::begin(api.clone(), Place::new(&own, &name), candidate);
+            let (term, gate) = Term::begin(api.clone(), Place::new(&own, &lease_name), candidate);
             let api = api.behind(gate.clone());
             tokio::join!(daemon::answer(api.clone(), settings, questions, term.is_over()), async {
                 tokio::select! {
@@ -375,21 +378,42 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
 struct Begins<'b> {
     cluster: String,
     namespace: Option<&'b str>,
-    is_candidate: bool,
+    /// The Lease that it works under, if there is an election.
+    lease: Option<String>,
+    /// How many GitSources there are now, or why that is not known.
+    sources: Result<usize, &'static str>,
     given: Option<&'b Given>,
 }
 
 impl fmt::Display for Begins<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tidegate {} on {}: Rollouts and GitSources of ", env!("CARGO_PKG_VERSION"), self.cluster)?;
-        match self.namespace {
-            Some(namespace) => write!(f, "the namespace {namespace}")?,
-            None => f.write_str("all namespaces")?,
+        write!(f, "tidegate {} on {}; namespaces: ", env!("CARGO_PKG_VERSION"), self.cluster)?;
+        f.write_str(self.namespace.unwrap_or("all"))?;
+        match &self.lease {
+            Some(lease) => write!(f, "; works while it holds the Lease {lease}")?,
+            None => f.write_str("; no leader election")?,
         }
-        if let Some(given) = self.given {
-            write!(f, ", and a repository into the namespace {}", given.namespace)?;
+        match self.sources {
+            Ok(1) => f.write_str("; sources: 1 GitSource")?,
+            Ok(count) => write!(f, "; sources: {count} GitSources")?,
+            Err(why) => write!(f, "; sources: {why}")?,
         }
-        f.write_str(if self.is_candidate { "; works when it holds the Lease" } else { "" })
+        match self.given {
+            Some(given) => write!(f, ", and the repository {} into the namespace {}", given.name, given.namespace),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many GitSources there are. That they cannot be counted stops nothing: the watches say why, and go on trying.
+async fn count_sources(api: &Api, namespace: Option<&str>) -> Result<usize, &'static str> {
+    let namespace = namespace.map(str::to_owned);
+    let scope = Scope { namespace, part: Part::Metadata, ..Scope::of(&source::git_sources()) };
+    match io::watch::list(api, &scope).await {
+        Ok((sources, _)) => Ok(sources.len()),
+        Err(error) if error.code() == Some(404) => Err("the definition of GitSource is not installed"),
+        Err(error) if error.code() == Some(403) => Err("may not list GitSources"),
+        Err(_) => Err("GitSources could not be listed"),
     }
 }
 
@@ -479,6 +503,29 @@ mod tests {
         for wrong in ["t.example", "https://", "https:///x", "https://ada:pw@t.example", "https://t.example?token=x"] {
             assert!(base_url(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_daemon_says_what_it_begins_with() {
+        let given = Given::new("shop", "web", "/srv/web", "", Reference::Default, SignedDuration::from_secs(1));
+        let begins = |namespace, lease: Option<&str>, sources, given| {
+            let cluster = "https://c (v1.35.0)".to_owned();
+            Begins { cluster, namespace, lease: lease.map(str::to_owned), sources, given }.to_string()
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            begins(None, None, Ok(2), None),
+            format!(
+                "tidegate {version} on https://c (v1.35.0); namespaces: all; no leader election; sources: 2 GitSources"
+            )
+        );
+        assert_eq!(
+            begins(Some("shop"), Some("ops/lock"), Err("may not list GitSources"), Some(&given)),
+            format!(
+                "tidegate {version} on https://c (v1.35.0); namespaces: shop; works while it holds the Lease ops/lock; \
+                 sources: may not list GitSources, and the repository web into the namespace shop"
+            )
+        );
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! A block of lines at the end of a terminal that is drawn again and again.
 //!
-//! Lines are cut to the terminal's width and the block to its height, so that what was drawn is where it is looked for and
-//! nothing of it ends in the scrollback. Log lines would tear the block: they are kept until it is gone.
+//! Lines are cut to the terminal's width and the block to its height, so that nothing of it ends in the scrollback. Log lines would tear the block: they are kept until it is gone.
 
 use std::{
     collections::VecDeque,
@@ -11,12 +10,11 @@ use std::{
 
 use unicode_width::UnicodeWidthChar;
 
-/// A block on a terminal.
+use super::print::{note, stream};
+
+/// A block on the terminal that standard output is.
 pub struct Screen {
-    /// How many lines it has now.
-    drawn: usize,
-    /// The terminal's size when it was drawn.
-    size: Size,
+    block: Block,
 }
 
 /// How many columns and rows a terminal has.
@@ -34,6 +32,11 @@ impl Size {
         let (width, height) = known.map_or((80, 24), |(width, height)| (width.0, height.0));
         Size { width: usize::from(width).max(20), height: usize::from(height).max(5) }
     }
+
+    /// What a block may take: one row is for the cursor below it.
+    fn room(self) -> Size {
+        Size { height: self.height - 1, ..self }
+    }
 }
 
 /// Log lines that wait for the block to end.
@@ -48,45 +51,71 @@ impl Screen {
             return None;
         }
         *LOG.lock().unwrap_or_else(PoisonError::into_inner) = Some(VecDeque::new());
-        Some(Screen { drawn: 0, size: Size::now() })
+        Some(Screen { block: Block::default() })
     }
 
-    /// Draws the block anew; `rows` is told how much room there is.
-    pub fn draw(&mut self, rows: impl FnOnce(Size) -> Vec<String>) {
+    /// Draws the block anew; `rows` is told how much room there is. [`Closed`](super::print::Closed) once the terminal is
+    /// gone.
+    pub fn draw(&mut self, rows: impl FnOnce(Size) -> Vec<String>) -> anyhow::Result<()> {
         let size = Size::now();
-        // One row is for the cursor.
-        let room = Size { height: size.height - 1, ..size };
-        let mut out = String::from(NO_WRAP);
-        if self.size != size && self.drawn > 0 {
-            // The terminal has moved what was drawn.
-            out += "\x1b[2J\x1b[H";
-        } else if self.drawn > 0 {
-            out += &format!("\x1b[{}A\x1b[J", self.drawn);
-        }
-        let rows = rows(room);
-        let shown = rows.iter().take(room.height);
-        self.drawn = shown.len();
-        self.size = size;
-        shown.for_each(|row| out += &format!("{}\n", cut(row, size.width)));
-        out += WRAP;
-        anstream::print!("{out}");
-        let _ = io::stdout().flush();
+        stream(&self.block.draw(rows(size.room()), size))
     }
 }
-
-/// Lets the terminal cut lines instead of breaking them, and the other way round.
-const NO_WRAP: &str = "\x1b[?7l";
-const WRAP: &str = "\x1b[?7h";
 
 impl Drop for Screen {
     fn drop(&mut self) {
+        // The terminal may be gone.
+        let _ = stream(&self.block.end());
         let kept = LOG.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut stderr = io::stderr().lock();
-        for line in kept.into_iter().flatten() {
-            let _ = writeln!(stderr, "{line}");
-        }
+        kept.into_iter().flatten().for_each(note);
     }
 }
+
+/// What to write to a terminal so that rows stand where those of before stood.
+///
+/// Between two drawings the cursor is at the first row. A terminal that changes its width may break or join the rows below
+/// it, and one that changes its height may drop some of them; the cursor it moves with the row it is in. So whatever became of
+/// the block, it is all that stands from the cursor down, and nothing above is touched.
+#[derive(Debug, Default)]
+pub struct Block {
+    rows: Vec<String>,
+    size: Option<Size>,
+}
+
+impl Block {
+    /// Draws these rows, as many as there is room for; nothing if they stand there already.
+    pub fn draw(&mut self, rows: Vec<String>, size: Size) -> String {
+        let rows: Vec<String> = rows.iter().take(size.room().height).map(|row| cut(row, size.width)).collect();
+        if self.size == Some(size) && self.rows == rows {
+            return String::new();
+        }
+        (self.rows, self.size) = (rows, Some(size));
+        let up = match self.rows.len() {
+            0 => String::new(),
+            rows => format!("\x1b[{rows}A"),
+        };
+        format!("{}{up}", self.text())
+    }
+
+    /// Leaves the block as it is, with the cursor below.
+    pub fn end(&mut self) -> String {
+        let out = if self.size.is_some() { self.text() } else { String::new() };
+        *self = Block::default();
+        out
+    }
+
+    /// The rows from where the cursor is, which then is below them, and nothing else below.
+    fn text(&self) -> String {
+        let rows: String = self.rows.iter().map(|row| format!("{ERASE_LINE}{row}\r\n")).collect();
+        format!("{NO_WRAP}\r{rows}{ERASE_BELOW}{WRAP}")
+    }
+}
+
+/// Lets the terminal cut lines instead of breaking them, and the other way round: it may know other widths than we do.
+const NO_WRAP: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
+const ERASE_LINE: &str = "\x1b[K";
+const ERASE_BELOW: &str = "\x1b[J";
 
 /// The newest log lines that wait.
 pub fn logged(most: usize) -> Vec<String> {

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use super::print::say;
 use crate::sim::seed;
 
 /// The arguments of `tidegate simulate`.
@@ -16,18 +17,19 @@ pub struct Arguments {
 }
 
 /// Runs the seeds. Fails if a rule was broken.
-pub fn run(arguments: Arguments) -> ExitCode {
+pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let mut failed = 0;
     for seed in arguments.seed..arguments.seed.saturating_add(arguments.count) {
         let run = seed::run(seed);
         if arguments.count == 1 || !run.complaints.is_empty() {
-            anstream::print!("{}", run.trace);
-            run.complaints.iter().for_each(|complaint| anstream::println!("seed {seed}: {complaint}"));
+            let complaints: String =
+                run.complaints.iter().map(|complaint| format!("seed {seed}: {complaint}\n")).collect();
+            say(&format!("{}{complaints}", run.trace))?;
         }
         failed += u64::from(!run.complaints.is_empty());
     }
     if arguments.count > 1 {
-        anstream::println!("{} seeds, {failed} went wrong", arguments.count);
+        say(&format!("{} seeds, {failed} went wrong\n", arguments.count))?;
     }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -4,7 +4,12 @@ use anyhow::anyhow;
 use clap::{ArgAction, Args};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{access::Access, intent::lasting, print::say, program, remedied};
+use super::{
+    access::Access,
+    intent::lasting,
+    print::{say, stream},
+    program, remedied,
+};
 use crate::{
     api::{self, Rollout},
     io::{follow::Following, pass::resource, watch::Scope},
@@ -56,7 +61,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
                 format!("{} - {message}", health.phase_word())
             };
             if line != said {
-                say(&format!("{line}\n"))?;
+                stream(&format!("{line}\n"))?;
                 said = line;
             }
             if is_over(&health) {

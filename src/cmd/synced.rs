@@ -1,8 +1,6 @@
 //! What a person should know who changes by hand what a GitSource keeps as git says.
 
-use anstream::eprintln;
-
-use super::access::Cluster;
+use super::{access::Cluster, print::note};
 use crate::{
     api::constants::{TIDEGATE_GROUP, annotation, label},
     engine::key::{Place, Resource},
@@ -49,7 +47,7 @@ pub async fn tell(
         if let Err(error) = patched {
             return Err(cluster.explain(error, resource, text("name")).await);
         }
-        eprintln!("note: the source {mark} leaves it as it is now; `{annotate}-` gives it back to git");
+        note(format_args!("note: the source {mark} leaves it as it is now; `{annotate}-` gives it back to git"));
         return Ok(());
     }
     let sources = Resource::new(TIDEGATE_GROUP, "v1alpha1", "gitsources");
@@ -65,10 +63,10 @@ pub async fn tell(
     };
     match by_hand::fate(object, source.as_ref(), patch) {
         None => {}
-        Some(Fate::Stays(why)) => eprintln!("note: this stays: {why}; to keep it for good, commit it to {file}"),
-        Some(Fate::TakenBack) => eprintln!(
+        Some(Fate::Stays(why)) => note(format_args!("note: this stays: {why}; to keep it for good, commit it to {file}")),
+        Some(Fate::TakenBack) => note(format_args!(
             "note: the source {mark} keeps it as git says and takes this back; to keep it, commit it to {file}, {otherwise}"
-        ),
+        )),
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use http::{Method, Request, header};
 use kube::Client;
 use thiserror::Error;
 
-use super::{lease::Gate, metrics::Shared};
+use super::{lease::Gate, metrics::Shared, outage::Outages};
 use crate::{
     api::constants::{CLI_FIELD_MANAGER, FIELD_MANAGER},
     engine::{
@@ -173,6 +173,10 @@ pub struct Api {
     events: Arc<AtomicU64>,
     /// Whose fields are those that are written.
     manager: &'static str,
+    /// What is wrong with the cluster, as far as it was said.
+    outages: Arc<Outages>,
+    /// How long to wait for an answer, if not as long as the client below does.
+    patience: Option<Duration>,
 }
 
 /// The path of a request that says whose write it is: `managedFields` would otherwise name nobody.
@@ -187,13 +191,28 @@ fn signed(method: &Method, path: &str, manager: &str) -> String {
 impl Api {
     /// Asks through this client.
     pub fn new(client: Client) -> Api {
-        let (metrics, events) = (Shared::default(), Arc::default());
-        Api { client, metrics, user: None, gate: None, answers: Part::Whole, events, manager: FIELD_MANAGER }
+        let (metrics, events, outages) = (Shared::default(), Arc::default(), Arc::default());
+        Api {
+            client,
+            metrics,
+            user: None,
+            gate: None,
+            answers: Part::Whole,
+            events,
+            manager: FIELD_MANAGER,
+            outages,
+            patience: None,
+        }
     }
 
     /// The same, for what a person asks for.
     pub fn by_hand(self) -> Api {
         Api { manager: CLI_FIELD_MANAGER, ..self }
+    }
+
+    /// The same, for who waits no longer than this for an answer.
+    pub fn within(self, patience: Duration) -> Api {
+        Api { patience: Some(patience), ..self }
     }
 
     /// The same client in somebody else's name, with that one's rights.
@@ -219,6 +238,11 @@ impl Api {
     /// What was counted.
     pub fn metrics(&self) -> &Shared {
         &self.metrics
+    }
+
+    /// What is wrong with the cluster, as far as it was said by this client or its copies.
+    pub fn outages(&self) -> &Outages {
+        &self.outages
     }
 
     /// A number that this client and its copies give to no other event.
@@ -352,7 +376,14 @@ impl Api {
         }
         let bytes = body.map(|(_, body)| body.to_json().into_bytes()).unwrap_or_default();
         let request = request.body(bytes).map_err(|error| unreachable(error.to_string()))?;
-        let answered = self.client.request_text(request).await.map_err(|error| Error::of(&method, path, error));
+        let asked = self.client.request_text(request);
+        let answered = match self.patience {
+            None => asked.await.map_err(|error| Error::of(&method, path, error)),
+            Some(patience) => match tokio::time::timeout(patience, asked).await {
+                Ok(answered) => answered.map_err(|error| Error::of(&method, path, error)),
+                Err(_) => Err(unreachable(format!("no answer within {patience:?}"))),
+            },
+        };
         self.count(&method, path, answered.as_ref().err());
         let text = answered?;
         Value::part_of_json(text.as_bytes(), part).map_err(|error| unreachable(error.to_string()))

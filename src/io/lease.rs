@@ -80,7 +80,10 @@ pub async fn stand(
         let asked = clock.now();
         match timeout(PATIENCE, try_once(&api, &place, &mut candidate, &clock)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(lease = %place, %error, "the lease was not renewed"),
+            Ok(Err(error)) => match api.outages().failed(&leases(), &error) {
+                Some(sentence) => tracing::warn!(lease = %place, "the lease was not renewed: {sentence}"),
+                None => tracing::debug!(lease = %place, %error, "the lease was not renewed"),
+            },
             Err(_) => tracing::warn!(lease = %place, "the lease was not renewed: no answer"),
         }
         let until = candidate.leads_until().map(|until| clock.instant(until));

@@ -66,6 +66,9 @@ pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
             Ok(()) => {
                 wait = FIRST;
                 is_served = true;
+                if let Some(sentence) = api.outages().answered(&scope.resource) {
+                    tracing::warn!("{sentence}");
+                }
             }
             Err(error) => {
                 // What the server has forgotten must be listed anew; so must what was never listed.
@@ -83,7 +86,10 @@ pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
                 }
                 api.metrics().with(|metrics| metrics.watched_anew(&scope.resource.plural));
                 let pause = error.after().unwrap_or(wait);
-                tracing::warn!(resource = %scope.resource, %error, ?pause, "cannot follow; trying again");
+                match api.outages().failed(&scope.resource, &error) {
+                    Some(sentence) => tracing::warn!("{sentence}"),
+                    None => tracing::debug!(resource = %scope.resource, %error, ?pause, "cannot follow; trying again"),
+                }
                 tokio::time::sleep(pause).await;
                 wait = (wait * 2).min(LONGEST);
             }

@@ -143,6 +143,80 @@ fn the_command_reads_files_folders_and_standard_input_and_says_how_it_went() {
     run(&["--ignore", "nonsense", "clean-canary.yaml"], "", 2, "there is no rule");
 }
 
+/// Whole trees, as a person gives them.
+#[test]
+fn a_tree_is_a_set_for_each_kustomization_and_each_folder() {
+    let mut misses = Vec::new();
+    for tree in ["kustomize", "apart"] {
+        let output = tidegate(&["lint"], &folder("trees").join(tree), "");
+        let text = format!(
+            "{}{}(exit code {})\n",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+            output.status.code().unwrap()
+        );
+        check(&folder("trees").join(format!("{tree}.txt")), &text, &mut misses);
+    }
+    assert!(misses.is_empty(), "{}", misses.join("\n"));
+    // The same in a revision, and for a patch that is named.
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path();
+    let repository = git2::Repository::init(root).unwrap();
+    for file in [
+        "base/kustomization.yaml",
+        "base/web.yaml",
+        "base/service.yaml",
+        "test/kustomization.yaml",
+        "test/replicas.yaml",
+    ] {
+        fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+        fs::copy(folder("trees/kustomize").join(file), root.join(file)).unwrap();
+    }
+    let mut index = repository.index().unwrap();
+    index.add_all(["."], git2::IndexAddOption::DEFAULT, None).unwrap();
+    let tree = repository.find_tree(index.write_tree().unwrap()).unwrap();
+    let who = git2::Signature::now("t", "t@example.com").unwrap();
+    repository.commit(Some("HEAD"), &who, &who, "c", &tree, &[]).unwrap();
+    for arguments in
+        [&["lint", "--git", "HEAD"][..], &["lint", "--git", "HEAD", "-o", "github"], &["lint", "test/replicas.yaml"]]
+    {
+        let output = tidegate(arguments, root, "");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
+fn the_examples_are_clean() {
+    let output = tidegate(&["lint", "examples"], Path::new(env!("CARGO_MANIFEST_DIR")), "");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(!text.contains("warning[") && !text.contains("error["), "{text}");
+}
+
+/// Its own test data: what it calls valid ends with 0 under its name, the rest with 1.
+#[test]
+fn as_the_plugin_it_ends_as_argo_rollouts_does() {
+    let place = tempfile::tempdir().unwrap();
+    let plugin = place.path().join("kubectl-argo-rollouts");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tidegate"), &plugin).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(&plugin).arg("lint").args(arguments).current_dir(folder("argo")).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let mut misses = Vec::new();
+    for entry in fs::read_dir(folder("argo")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let code = if name.starts_with("invalid") { 1 } else { 0 };
+        let (ended, text) = run(&["-f", &name]);
+        if name != "SOURCE" && ended != Some(code) {
+            misses.push(format!("{name}: {ended:?} instead of {code}\n{text}"));
+        }
+    }
+    assert!(misses.is_empty(), "{}", misses.join("\n"));
+    assert_eq!(run(&["-f", "gone.yaml"]).0, Some(1));
+    assert_eq!(run(&["-f", "valid-nginx-basic-canary.yml", "--fail-on", "warning"]).0, Some(1));
+}
+
 #[test]
 fn a_revision_is_read_without_a_checkout() {
     let place = tempfile::tempdir().unwrap();

@@ -4,6 +4,8 @@
 //! `TIDEGATE_BLESS=1 cargo test --test verbs` writes the transcripts anew; look at the difference before keeping it.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod begins;
+mod ends;
 mod pages;
 mod scene;
 
@@ -140,6 +142,30 @@ fn bad_input_gets_one_clear_message() {
     scene.types("get rollout web --kubeconfig nowhere");
     scene.types("get rollout web --server https://127.0.0.1:1");
     scene.types("completion nosuchshell");
+    scene.types("retry web");
+    scene.types("terminate web");
+    scene.types("get web");
+    scene.types("get web -w");
+    scene.types("get rolout web");
+    scene.types("retry deployment web");
+    scene.types("history nope");
+    scene.types("history web --revision 9");
+    scene.types("undo nope");
+    scene.types("status nope");
+    scene.types("abort nope");
+    scene.types("restart nope");
+    scene.types("sync nope");
+    scene.types("suspend nope");
+    scene.types("status web --timeout soon");
+    scene.types("get rollout web --request-timeout soon");
+    scene.types("get rollout web --loglevel loud");
+    scene.types("create analysisrun --from nope");
+    scene.types("lint examples/nowhere.yaml");
+    scene.types("diff examples/nowhere.yaml");
+    scene.types("diff --source nope examples/canary.yaml");
+    scene.types("replay Cargo.toml");
+    scene.types("crds nope");
+    scene.types("dev examples/nowhere");
     scene.ends();
 }
 
@@ -168,6 +194,47 @@ fn the_program_is_a_plugin_under_either_name() {
     scene.types_as("kubectl-argo-rollouts", "promote");
     scene.types("promote");
     scene.types_as("kubectl-argo-rollouts", "version --short");
+    scene.types_as("kubectl-argo-rollouts", "-n default --loglevel debug -v 1 get rollout nope --request-timeout 5");
+    scene.ends();
+}
+
+#[test]
+fn a_rollout_that_needs_what_is_not_there_says_so() {
+    let mut scene = Scene::open("unsupported");
+    scene.applies("tests/verbs/unsupported.yaml");
+    let tree = scene.sees("web", |tree| tree.contains("Degraded"));
+    scene.notes("web", &tree);
+    scene.types("status web");
+    scene.ends();
+}
+
+#[test]
+fn sources_are_listed_of_one_namespace_or_of_all() {
+    let mut scene = Scene::open("sources");
+    scene.types("sources");
+    scene.applies("tests/verbs/sources.yaml");
+    for namespace in ["default", "kube-system"] {
+        let line = format!("sources -n {namespace}");
+        while !scene.output("tidegate", &line).0.contains("suspended") {}
+    }
+    scene.types("sources");
+    scene.types("sources -n kube-system");
+    scene.types("sources -A");
+    scene.types("sources --all-namespaces -o name");
+    scene.ends();
+}
+
+#[test]
+fn without_the_definitions_the_verbs_say_what_to_install() {
+    let mut scene = Scene::with("bare", &["--controllers", "kubelet"], &[]);
+    scene.types("sources");
+    scene.types("sources -A");
+    scene.types("sync shop");
+    scene.types("list rollouts");
+    scene.types("get rollout web");
+    scene.types("abort web");
+    scene.types("history web");
+    scene.types("create -f examples/canary.yaml");
     scene.ends();
 }
 
@@ -187,6 +254,7 @@ fn a_watch_in_a_pipe_tells_what_changes() {
     list.until(&["web"]);
     scene.types("promote web --full");
     list.until(&["Healthy"]);
+    assert_eq!(watch.interrupted(), Some(0));
     scene.ends();
 }
 

@@ -5,6 +5,9 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::Duration,
 };
 
 use regex::Regex;
@@ -16,6 +19,7 @@ pub struct Scene {
     folder: TempDir,
     cluster: Child,
     daemon: Child,
+    said: Receiver<String>,
     transcript: String,
 }
 
@@ -45,10 +49,17 @@ fn program(name: &str, folder: &Path) -> Command {
 
 impl Scene {
     pub fn open(story: &str) -> Scene {
+        Scene::with(story, &["--crds"], &[])
+    }
+
+    /// With arguments for the cluster, and others for the daemon.
+    pub fn with(story: &str, cluster: &[&str], run: &[&str]) -> Scene {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         let mut cluster = program("tidegate", folder.path())
-            .args(["cluster", "--crds", "--seed", "1", "-o", "json", "--kubeconfig"])
+            .arg("cluster")
+            .args(cluster)
+            .args(["--seed", "1", "-o", "json", "--kubeconfig"])
             .arg(&kubeconfig)
             .stdout(Stdio::piped())
             .spawn()
@@ -57,9 +68,29 @@ impl Scene {
         BufReader::new(cluster.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert!(line.contains("kubeconfig"), "{line}");
         let mut daemon = program("tidegate", folder.path());
-        daemon.args(["run", "--metrics-port", "0", "--healthz-port", "0"]);
-        let daemon = daemon.spawn().unwrap();
-        Scene { story: story.to_owned(), folder, cluster, daemon, transcript: String::new() }
+        daemon.args(["run", "--metrics-port", "0", "--healthz-port", "0"]).args(run).stderr(Stdio::piped());
+        let mut daemon = daemon.spawn().unwrap();
+        let (says, said) = mpsc::channel();
+        let stderr = BufReader::new(daemon.stderr.take().unwrap());
+        thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(|line| drop(says.send(line))));
+        Scene { story: story.to_owned(), folder, cluster, daemon, said, transcript: String::new() }
+    }
+
+    /// The next line that the daemon prints, if one comes within this time.
+    pub fn says(&self, within: Duration) -> Option<String> {
+        self.said.recv_timeout(within).ok()
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A command in it, to be started.
+    pub fn command(&self, name: &str, line: &str) -> Command {
+        let mut command = program(name, self.folder.path());
+        command.args(line.split(' '));
+        command
     }
 
     /// What a command prints on both streams, and its exit code.
@@ -84,7 +115,7 @@ impl Scene {
     }
 
     /// Creates the objects of a file that are not all ours.
-    pub fn applies(&mut self, file: &str) {
+    pub fn applies(&self, file: &str) {
         let read = tidegate::manifest::read(file, &fs::read(root().join(file)).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -99,9 +130,11 @@ impl Scene {
                     "GitSource" => Resource::new("tidegate.dev", "v1alpha1", "gitsources"),
                     "Service" => Resource::new("", "v1", "services"),
                     "Deployment" => Resource::new("apps", "v1", "deployments"),
+                    "GitSource" => Resource::new("tidegate.dev", "v1alpha1", "gitsources"),
                     other => panic!("no resource for {other}"),
                 };
-                api.create(&resource, "default", &object.value).await.unwrap();
+                let namespace = if object.namespace().is_empty() { "default" } else { object.namespace() };
+                api.create(&resource, namespace, &object.value).await.unwrap();
             }
         });
     }
@@ -190,6 +223,13 @@ impl Watch {
             }
         }
         panic!("it ended without {texts:?}:\n{read}");
+    }
+
+    /// Presses Ctrl-C; the exit code.
+    pub fn interrupted(mut self) -> Option<i32> {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.process), rustix::process::Signal::INT)
+            .unwrap();
+        self.process.wait().unwrap().code()
     }
 }
 

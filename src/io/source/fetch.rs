@@ -71,8 +71,15 @@ pub async fn look(state: &mut State, of: Fetching<'_>, hinted: bool) {
                 state.head = Some(fetched);
             }
             Err(error) => {
-                tracing::warn!(source = %subject.place, %error, "cannot fetch");
-                state.failed = Some(error.to_string());
+                let words = error.to_string();
+                // Said once, not at every poll. That a repository on this machine has no commit yet is said when it begins.
+                let is_awaited = matches!(error, git::Error::Missing { .. }) && subject.folder.is_some();
+                if is_awaited || state.failed.as_ref() == Some(&words) {
+                    tracing::debug!(source = %subject.place, %error, "cannot fetch");
+                } else {
+                    tracing::warn!(source = %subject.place, %error, "cannot fetch");
+                }
+                state.failed = Some(words);
             }
         }
     }

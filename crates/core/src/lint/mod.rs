@@ -19,7 +19,7 @@ mod sources;
 mod workloads;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -88,11 +88,53 @@ impl Report {
     }
 }
 
+/// Files that are applied together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileSet {
+    /// Those that hold objects, by their positions among all files.
+    pub files: Vec<usize>,
+    /// Those that hold patches of such objects: parts, which are not judged as a whole.
+    pub patches: Vec<usize>,
+}
+
 /// Looks at files together.
 pub fn lint(files: &[File]) -> Report {
+    lint_sets(files, &[FileSet { files: (0..files.len()).collect(), patches: Vec::new() }])
+}
+
+/// Looks at the files of each set together. What is wrong with a file is said once, however many sets it is in.
+pub fn lint_sets(files: &[File], sets: &[FileSet]) -> Report {
+    let order: HashMap<*const Source, usize> =
+        files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
+    let mut findings = Vec::new();
+    for set in sets {
+        let chosen = |positions: &[usize]| positions.iter().filter_map(|at| files.get(*at)).collect::<Vec<_>>();
+        findings.extend(findings_of(&chosen(&set.files), &chosen(&set.patches)));
+    }
+    findings.sort_by_key(|finding| (order.get(&Arc::as_ptr(&finding.at.source)), finding.at.span, finding.rule));
+    drop_echoes(&mut findings);
+    let mut said = HashSet::new();
+    findings.retain(|finding| {
+        said.insert((Arc::as_ptr(&finding.at.source), finding.at.span, finding.rule, finding.what.clone()))
+    });
+    let looked_at: BTreeSet<usize> = sets
+        .iter()
+        .flat_map(|set| set.files.iter().chain(&set.patches))
+        .copied()
+        .filter(|at| *at < files.len())
+        .collect();
+    let objects = looked_at.iter().map(|at| files[*at].objects.len()).sum();
+    Report { findings, files: looked_at.len(), objects }
+}
+
+/// What there is to say about one set.
+fn findings_of(files: &[&File], patches: &[&File]) -> Vec<Finding> {
     let mut notes = Notes::default();
-    for file in files {
+    for file in files.iter().chain(patches) {
         file.mistakes.iter().for_each(|mistake| notes.mistake(&file.source, mistake));
+    }
+    for patch in patches.iter().flat_map(|file| &file.objects) {
+        objects::check_patch(patch, &mut notes);
     }
     let objects = || files.iter().flat_map(|file| &file.objects);
     let index = Index::new(objects());
@@ -109,13 +151,7 @@ pub fn lint(files: &[File]) -> Report {
     analysis::check(&index, &mut notes);
     workloads::check(&index, &mut notes);
     sources::check(&index, &mut notes);
-    let mut findings = notes.findings;
-    let order: HashMap<*const Source, usize> =
-        files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
-    findings.sort_by_key(|finding| (order.get(&Arc::as_ptr(&finding.at.source)), finding.at.span, finding.rule));
-    drop_echoes(&mut findings);
-    findings.dedup_by(|a, b| a.rule == b.rule && a.at.span == b.at.span && a.what == b.what);
-    Report { findings, files: files.len(), objects: objects().count() }
+    notes.findings
 }
 
 /// Drops what the schema says about a value of which `model` says the same in better words.

@@ -1,5 +1,7 @@
 //! One object alone: its version, its name, its fields, and what `model` says about it.
 
+use std::sync::Arc;
+
 use super::{
     Finding, Notes, advice, condition,
     rule::{Code, Own},
@@ -7,21 +9,27 @@ use super::{
 };
 use crate::{
     api::{self, constants},
-    kubernetes::{names, value::Value},
+    kubernetes::{builtin, facts, kind::Kind, names, value::Value},
     manifest::{Object, place::Step},
     model::{
+        names::StepText,
         parse::{self, PodsFrom},
         problem::Problem,
     },
+    rollout::step,
+    route,
     sync::policy,
 };
 
 use Step::Key;
 
-/// Looks at an object: at how it wants to be synced, and at all of it if it is one of ours.
+/// Looks at an object: at how it wants to be synced, and at all of it if it is one of ours, or of a kind that every cluster has.
 pub fn check(object: &Object, notes: &mut Notes) {
     synced(object, notes);
     if object.group() != constants::GROUP && object.group() != constants::TIDEGATE_GROUP {
+        if let Some(kind) = builtin_kind(object) {
+            built_in(object, kind, notes);
+        }
         return;
     }
     let Some(kind) = schema::kinds().iter().find(|kind| *kind.kind == *object.kind() && *kind.group == *object.group())
@@ -35,7 +43,7 @@ pub fn check(object: &Object, notes: &mut Notes) {
         return;
     }
     let since = notes.findings.len();
-    name(object, notes);
+    name(object, names::dns_subdomain, notes);
     metadata(object, notes);
     schema::check(object, kind, notes);
     match object.kind() {
@@ -80,6 +88,26 @@ fn synced(object: &Object, notes: &mut Notes) {
     }
 }
 
+/// Looks at what a patch changes: fields that do not exist do nothing there, either.
+pub fn check_patch(patch: &Object, notes: &mut Notes) {
+    let is_it = |kind: &&Kind| *kind.kind == *patch.kind() && kind.has_api_version(patch.api_version());
+    let kind = schema::kinds().iter().find(is_it).or_else(|| builtin_kind(patch).map(AsRef::as_ref));
+    if let Some(kind) = kind {
+        schema::check_patch(patch, kind, notes);
+    }
+}
+
+fn builtin_kind(object: &Object) -> Option<&'static Arc<Kind>> {
+    let version = object.api_version().rsplit('/').next().unwrap_or_default();
+    facts::kind(object.group(), version, object.kind())
+}
+
+/// A kind that every cluster has: its name, its fields, and what a server says about them.
+fn built_in(object: &Object, kind: &Kind, notes: &mut Notes) {
+    name(object, |name| builtin::validate_name(kind, name), notes);
+    schema::check_built_in(object, kind, notes);
+}
+
 /// What `model` says about metrics, and what their conditions say. Arguments are looked at where they stand, later.
 fn metrics(object: &Object, mut found: Vec<Problem>, since: usize, notes: &mut Notes) {
     found.retain(|problem| problem.code != Code::ArgumentUnknown);
@@ -90,10 +118,27 @@ fn metrics(object: &Object, mut found: Vec<Problem>, since: usize, notes: &mut N
 fn rollout(object: &Object, since: usize, notes: &mut Notes) {
     let read = api::read::<api::Rollout>(&object.value);
     let parsed = parse::rollout(&read.object, PodsFrom::Manifest);
+    not_supported(object, &read.object, notes);
     problems(object, &parsed.problems, since, notes);
     // A value of the wrong type is read as absent: advice would be about what was not written.
     if read.malformed.is_empty() {
         advice::check(object, &read.object, notes);
+    }
+}
+
+/// Names what the engine cannot do.
+fn not_supported(object: &Object, rollout: &api::Rollout, notes: &mut Notes) {
+    let Some(canary) = &rollout.spec.strategy.canary else { return };
+    let path = [Key("spec"), Key("strategy"), Key("canary")];
+    if let Some(router) = canary.traffic_routing.as_ref().and_then(|routing| route::leaves(routing).err()) {
+        let what = format!("traffic routing with {router} is not part of this version");
+        notes.say_key(object, &[&path[..], &[Key("trafficRouting")]].concat(), Own::NotSupported, what).remedy =
+            "use another router, or leave this Rollout to Argo Rollouts".into();
+    }
+    for (at, step) in canary.steps.iter().enumerate().filter(|(_, step)| !step::is_supported(step)) {
+        let what = format!("this step ({}) is not part of this version", StepText(step));
+        notes.say(object, &[&path[..], &[Key("steps"), Step::Index(at)]].concat(), Own::NotSupported, what).remedy =
+            "remove it, or leave this Rollout to Argo Rollouts".into();
     }
 }
 
@@ -116,7 +161,7 @@ fn problems(object: &Object, problems: &[Problem], since: usize, notes: &mut Not
     }
 }
 
-fn name(object: &Object, notes: &mut Notes) {
+fn name(object: &Object, problems: impl Fn(&str) -> Vec<String>, notes: &mut Notes) {
     let generated = object.value.str_at(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
     match object.value.at(&["metadata", "name"]) {
         None | Some(Value::Null) if generated => {}
@@ -125,8 +170,8 @@ fn name(object: &Object, notes: &mut Notes) {
                 "add metadata.name".into();
         }
         Some(Value::Str(name)) => {
-            if let Some(problem) = names::dns_subdomain(name).first() {
-                let what = format!("{:?} is no name: {problem}", name.as_str());
+            if let Some(problem) = problems(name).first() {
+                let what = format!("the name cannot be used: {problem}");
                 let finding = notes.say(object, &[Key("metadata"), Key("name")], Own::NameInvalid, what);
                 finding.remedy = "use lower-case letters, digits and dashes".into();
             }

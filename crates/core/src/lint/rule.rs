@@ -111,6 +111,9 @@ rules! {
     AutoscalerRange "autoscaler-range" Warning "an autoscaler contradicts the Rollout"
         "minReplicas above maxReplicas is refused, and a number of replicas outside of the range is changed at once.";
 
+    NotSupported "not-supported" Warning "a Rollout asks for what this version of Tidegate does not have"
+        "Argo Rollouts may have it. Here the Rollout keeps its versions and its traffic as they are, and is Degraded with this reason until the field is removed.";
+
     // What a careful colleague would say
     WeightUnreachable "weight-unreachable" Warning "a weight cannot be reached with so few pods"
         "Without traffic routing the share of requests is the share of pods. With few pods only a few shares exist, and the nearest is used.";
@@ -174,6 +177,27 @@ impl Rule {
         match self {
             Rule::Model(code) => code.severity(),
             Rule::Own(own) => own.severity(),
+        }
+    }
+
+    /// Whether `kubectl argo rollouts lint` fails for it: that looks at the text, the fields and the meaning of Rollouts, and
+    /// at what these refer to.
+    pub fn is_of_argo(self) -> bool {
+        match self {
+            // Of an Ingress that does not lead to the Rollout it takes no notice.
+            Rule::Model(code) => code.severity() == Severity::Error && code != Code::IngressBackend,
+            Rule::Own(own) => [
+                Own::Encoding,
+                Own::YamlSyntax,
+                Own::RepeatedKey,
+                Own::YamlValue,
+                Own::YamlKey,
+                Own::YamlMerge,
+                Own::YamlBudget,
+                Own::NotAnObject,
+                Own::UnknownField,
+            ]
+            .contains(&own),
         }
     }
 

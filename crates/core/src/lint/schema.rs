@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use jiff::Timestamp;
+
 use super::{
     Notes,
     rule::{Code, Own},
@@ -10,7 +12,8 @@ use super::{
 use crate::{
     api,
     kubernetes::{
-        facts,
+        builtin::{self, Addresses, Context},
+        decode, facts,
         kind::Kind,
         schema::{Schema, Shape, crd, quantity::Quantity, validate},
         status::{FieldError, Rule},
@@ -30,11 +33,50 @@ pub fn kinds() -> &'static [Kind] {
 
 /// Names fields that do not exist, values of the wrong type, and what else the definition forbids.
 pub fn check(object: &Object, kind: &Kind, notes: &mut Notes) {
-    let mut walk = Walk { object, notes, path: Vec::new(), wrong: Vec::new() };
+    let mut walk = Walk::new(object, Reader::Engine, notes);
     walk.fields(&object.value, &kind.schema);
     walk.quantities();
     let wrong = walk.wrong;
-    for error in validate::validate(kind, &object.value, None) {
+    field_errors(object, validate::validate(kind, &object.value, None), &wrong, notes);
+}
+
+/// The same for a kind that every cluster has, which the server judges in code of its own.
+pub fn check_built_in(object: &Object, kind: &Kind, notes: &mut Notes) {
+    let mut walk = Walk::new(object, Reader::Server, notes);
+    walk.fields(&object.value, &kind.schema);
+    // What cannot be decoded is judged no further.
+    let Ok(decoded) = decode::decode(kind, &object.value, None, &[]) else { return };
+    if !walk.wrong.is_empty() {
+        return;
+    }
+    let mut stored = decoded.value;
+    decode::default(kind, &mut stored, None);
+    stored.set_at(&["metadata", "uid"], UID);
+    // A server fills in more before it judges: the selector of a Job, the addresses of a Service. What it refuses there
+    // depends on what else is in the cluster.
+    let mut context = Context {
+        now: Timestamp::UNIX_EPOCH,
+        uid: UID.into(),
+        subresource: "",
+        seed: 1,
+        addresses: &Addresses::default(),
+        look: &|_, _| Vec::new(),
+    };
+    if builtin::prepare_create(kind, &mut stored, &mut context).is_ok() {
+        field_errors(object, builtin::validate_create(kind, &stored), &[], notes);
+    }
+}
+
+/// What the server would give the object; the selector of a Job is made from it.
+const UID: &str = "uid";
+
+/// Names fields of a patch that do not exist, and values of the wrong type.
+pub fn check_patch(patch: &Object, kind: &Kind, notes: &mut Notes) {
+    Walk::new(patch, Reader::Patch, notes).fields(&patch.value, &kind.schema);
+}
+
+fn field_errors(object: &Object, errors: Vec<FieldError>, wrong: &[String], notes: &mut Notes) {
+    for error in errors {
         let field = error.field.trim_start_matches('.');
         // What is said about the whole object only repeats that something in it is wrong.
         let path = Path::of_field(field);
@@ -46,18 +88,35 @@ pub fn check(object: &Object, kind: &Kind, notes: &mut Notes) {
     }
 }
 
+/// Who reads the object, and so what becomes of a value of the wrong type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    /// Argo Rollouts and Tidegate, which leave it out.
+    Engine,
+    /// An API server, which refuses the object.
+    Server,
+    /// Kustomize, which merges it into an object first. Keys with a dollar are orders to it.
+    Patch,
+}
+
 struct Walk<'a, 'n> {
     object: &'a Object,
+    reader: Reader,
     notes: &'n mut Notes,
     path: Vec<Step<'a>>,
     /// The paths of values of the wrong type.
     wrong: Vec<String>,
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a, 'n> Walk<'a, 'n> {
+    fn new(object: &'a Object, reader: Reader, notes: &'n mut Notes) -> Walk<'a, 'n> {
+        Walk { object, reader, notes, path: Vec::new(), wrong: Vec::new() }
+    }
+
     fn value(&mut self, value: &'a Value, schema: &Schema) {
         let fits = match (&schema.shape, value) {
             (_, Value::Null) | (Shape::Any, _) => true,
+            (Shape::Quantity, Value::Str(text)) => Quantity::parse(text).is_ok(),
             (Shape::Bool, Value::Bool(_)) | (Shape::IntOrString | Shape::Quantity, Value::Str(_) | Value::Int(_)) => {
                 true
             }
@@ -104,7 +163,11 @@ impl<'a> Walk<'a, '_> {
     fn wrong_type(&mut self, value: &Value, schema: &Schema) {
         self.wrong.push(super::path_of(&self.path).to_string());
         let what = format!("expected {}, found {}", wanted(&schema.shape), given(value));
-        let finding = self.notes.say(self.object, &self.path, Code::Malformed, what);
+        let rule: super::Rule = match self.reader {
+            Reader::Engine => Code::Malformed.into(),
+            Reader::Server | Reader::Patch => Own::FieldValue.into(),
+        };
+        let finding = self.notes.say(self.object, &self.path, rule, what);
         finding.remedy = match (&schema.shape, value) {
             (Shape::Str, Value::Bool(_) | Value::Int(_) | Value::Float(_)) => "quote it".into(),
             (Shape::Int32 | Shape::Int64 | Shape::Number, Value::Str(text)) if text.parse::<f64>().is_ok() => {
@@ -114,7 +177,8 @@ impl<'a> Walk<'a, '_> {
             (Shape::Bool, _) => "write true or false, without quotes".into(),
             (Shape::List { .. }, _) => "begin each item with a dash".into(),
             (Shape::Quantity, _) => "write a number, with a suffix such as m, k, Ki, Mi or Gi if need be".into(),
-            _ => "Argo Rollouts would read the field as if it were absent".into(),
+            _ if self.reader == Reader::Engine => "Argo Rollouts would read the field as if it were absent".into(),
+            _ => "an API server refuses the object as it is".into(),
         };
     }
 
@@ -132,6 +196,9 @@ impl<'a> Walk<'a, '_> {
                 (Shape::Struct(known), _) => match known.field(key) {
                     Some(field) => self.value(below, &field.schema),
                     None if known.open => {}
+                    None if self.reader == Reader::Patch && key.starts_with('$') => {}
+                    // Every generator writes it; kubectl and the server drop it.
+                    None if key == "creationTimestamp" && below.is_null() && self.is_metadata() => {}
                     None => {
                         let deeper = value.as_map().into_iter().flat_map(|map| map.iter()).find(|(name, given)| {
                             let schema = known.field(name).map(|field| &field.schema);
@@ -148,6 +215,12 @@ impl<'a> Walk<'a, '_> {
             }
             self.path.pop();
         }
+    }
+
+    /// Whether the key at hand is one of a `metadata`.
+    fn is_metadata(&self) -> bool {
+        let parent = self.path.len().checked_sub(2).and_then(|at| self.path.get(at));
+        parent == Some(&Step::Key("metadata"))
     }
 
     /// `deeper` is a neighbour that has such a field.

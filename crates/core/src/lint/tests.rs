@@ -13,3 +13,24 @@ proptest! {
         output::json(&report);
     }
 }
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_once_however_many_sets_it_is_in() {
+    let rollout =
+        "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec: {replica: 1, stratgy: {}}\n";
+    let files = [manifest::read("base.yaml", rollout.as_bytes()), manifest::read("patch.yaml", rollout.as_bytes())];
+    let once = lint_sets(&files[..1], &[FileSet { files: vec![0], patches: Vec::new() }]);
+    let set = |patches: Vec<usize>| FileSet { files: vec![0], patches };
+    let sets = lint_sets(&files, &[set(Vec::new()), set(vec![1]), set(vec![1])]);
+    let named = |report: &Report, name: &str| -> Vec<String> {
+        let findings = report.findings.iter().filter(|finding| finding.at.source.name == name);
+        findings.map(|finding| format!("{}: {}", finding.rule, finding.what)).collect()
+    };
+    assert!(once.findings.len() > 2);
+    assert_eq!(named(&sets, "base.yaml"), named(&once, "base.yaml"));
+    // A patch is judged by its fields alone.
+    let fields =
+        ["unknown-field: there is no field replica in spec", "unknown-field: there is no field stratgy in spec"];
+    assert_eq!(named(&sets, "patch.yaml"), fields);
+    assert_eq!((sets.files, sets.objects), (2, 2));
+}

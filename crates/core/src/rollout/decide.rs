@@ -8,6 +8,7 @@ use super::{
     diff::Action,
     pass::Pass,
     rest::is_at_rest,
+    step,
     target::Verdict,
     view::{Conditions, Set, View},
 };
@@ -22,6 +23,7 @@ use crate::{
         health::{self, Health, Standing},
         limits,
         memory::Abort,
+        names::StepText,
         template,
     },
     route,
@@ -120,10 +122,7 @@ pub fn deliberate(view: &View) -> Verdict {
             pass.target.rollout.set_at(&["spec", "replicas"], limits::replicas(&view.rollout));
             pass.close(None)
         }
-        Situation::Unsupported(what) => {
-            pass.because(what);
-            pass.close(None)
-        }
+        Situation::Unsupported(what) => pass.unsupported(&what),
         Situation::Unsaid => pass.say_pauses(),
         Situation::FoundTemplate => pass.found_template(),
         Situation::Scaling => pass.scale_only(),
@@ -194,6 +193,17 @@ impl Pass<'_> {
         self.because(format!("the specification is invalid: {problem}"));
         self.observe(&mut status);
         self.close(Some(status))
+    }
+
+    /// What this version cannot do is said where people look: in a condition, in the phase, and once as an event.
+    fn unsupported(mut self, what: &str) -> Verdict {
+        let rollout = &self.view.rollout;
+        let text = message::invalid_spec(&rollout.metadata.name, what);
+        let said = conditions::find(&rollout.status.conditions, condition::INVALID_SPEC);
+        if said.is_none_or(|said| said.message != text.as_str()) {
+            self.warn(reason::INVALID_SPEC, text);
+        }
+        self.invalid(what)
     }
 
     /// A template that has no ReplicaSet gets one, without pods.
@@ -326,11 +336,22 @@ fn unsaid(view: &View) -> Vec<(&'static str, Truth, &'static str, &'static str)>
 /// What this version of the engine cannot do. It keeps the world as it is rather than doing half of it.
 fn unsupported(view: &View) -> Option<String> {
     let canary = view.rollout.spec.strategy.canary.as_ref()?;
-    match &canary.traffic_routing {
-        Some(routing) => {
-            let router = route::leaves(routing).err()?;
-            Some(format!("waits: traffic routing with {router} is not part of this version yet"))
-        }
-        None => canary.ping_pong.is_some().then(|| "waits: ping-pong services need traffic routing".into()),
+    let router = canary.traffic_routing.as_ref().and_then(|routing| route::leaves(routing).err());
+    if let Some(router) = router {
+        return Some(format!("traffic routing with {router} is not part of this version of Tidegate"));
     }
+    if canary.traffic_routing.is_none() && canary.ping_pong.is_some() {
+        return Some("ping-pong services need traffic routing".to_owned());
+    }
+    // A first version, an abort and a full promotion take no steps.
+    let (status, memory) = (&view.rollout.status, &view.memory);
+    let is_updating = !status.stable_rs.is_empty() && status.stable_rs != view.hash.as_str();
+    if !is_updating || memory.abort.is_on() || memory.promotion.is_full() {
+        return None;
+    }
+    // What lies behind is done, by whichever controller.
+    let ahead = step::position(&view.rollout).map(|position| usize::try_from(position.index).unwrap_or_default())?;
+    let mut steps = canary.steps.iter().enumerate().skip(ahead);
+    let (at, step) = steps.find(|(_, step)| !step::is_supported(step))?;
+    Some(format!("step {} ({}) is not part of this version of Tidegate", at + 1, StepText(step)))
 }

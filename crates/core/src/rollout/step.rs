@@ -35,6 +35,11 @@ pub fn position(rollout: &Rollout) -> Option<Position<'_>> {
     Some(Position { index, step, so_far: &steps[..steps.len().min(place.saturating_add(1))] })
 }
 
+/// Whether this version of the engine can take a step.
+pub fn is_supported(step: &CanaryStep) -> bool {
+    step.plugin.is_none()
+}
+
 /// Where a new update begins.
 pub fn first_index(rollout: &Rollout) -> Option<i32> {
     position(rollout).map(|_| 0)

@@ -23,7 +23,7 @@ use crate::{
     kubernetes::{
         builtin, facts, names,
         schema::{cel::Question, crd},
-        value::{Text, Value, intern},
+        value::{Map, Text, Value, intern},
     },
     manifest::{File, Object, place::Step},
 };
@@ -347,6 +347,7 @@ fn cleaned(object: &Value) -> Value {
     for field in SERVERS {
         value.remove_at(&["metadata", field]);
     }
+    drop_null_stamps(&mut value);
     value.remove_at(&["metadata", "annotations", annotation::LAST_APPLIED]);
     if value.at(&["metadata", "annotations"]).is_some_and(|notes| notes.as_map().is_some_and(|map| map.is_empty())) {
         value.remove_at(&["metadata", "annotations"]);
@@ -360,6 +361,36 @@ fn cleaned(object: &Value) -> Value {
         }
     }
     value
+}
+
+/// Drops `creationTimestamp: null` from the metadata of templates: generators write it, and schemas do not know it there.
+fn drop_null_stamps(value: &mut Value) {
+    if !has_null_stamps(value) {
+        return;
+    }
+    if let Some(items) = value.as_list_mut() {
+        items.iter_mut().for_each(drop_null_stamps);
+        return;
+    }
+    let keys: Vec<Text> = value.as_map().into_iter().flat_map(Map::keys).cloned().collect();
+    for key in keys {
+        let Some(below) = value.as_map_mut().and_then(|map| map.get_mut(&key)) else { continue };
+        if key == *"metadata" && below.get("creationTimestamp").is_some_and(Value::is_null) {
+            below.remove_at(&["creationTimestamp"]);
+        }
+        drop_null_stamps(below);
+    }
+}
+
+/// Looked for first: what is not changed stays shared with where it was read.
+fn has_null_stamps(value: &Value) -> bool {
+    match value {
+        Value::Map(map) => map.iter().any(|(key, below)| {
+            key == "metadata" && below.get("creationTimestamp").is_some_and(Value::is_null) || has_null_stamps(below)
+        }),
+        Value::List(items) => items.iter().any(has_null_stamps),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => false,
+    }
 }
 
 fn digest(object: &Value) -> Text {
@@ -402,6 +433,24 @@ mod tests {
 
     fn map(metadata: &str) -> String {
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  {metadata}\n")
+    }
+
+    #[test]
+    fn a_creation_timestamp_of_null_is_dropped_wherever_a_generator_wrote_it() {
+        let text = "apiVersion: argoproj.io/v1alpha1\nkind: Experiment\nmetadata:\n  name: a\n  creationTimestamp: null\nspec:\n  \
+                    templates:\n  - name: x\n    template:\n      metadata:\n        creationTimestamp: null\n        labels: {app: x}\n      \
+                    spec:\n        volumes: [{name: v, configMap: {name: metadata}}]\n";
+        let value = manifest::read("a.yaml", text.as_bytes()).objects[0].value.clone();
+        let mut expected = value.clone();
+        expected.remove_at(&["metadata", "creationTimestamp"]);
+        let templates =
+            expected.as_map_mut().unwrap().get_mut("spec").unwrap().as_map_mut().unwrap().get_mut("templates").unwrap();
+        templates.as_list_mut().unwrap()[0].remove_at(&["template", "metadata", "creationTimestamp"]);
+        assert_eq!(cleaned(&value), expected);
+        assert!(!expected.to_json().contains("creationTimestamp"));
+        // One that says something else is a mistake to be told.
+        let said = manifest::read("a.yaml", text.replace("null\n        labels", "now\n        labels").as_bytes());
+        assert!(cleaned(&said.objects[0].value).to_json().contains("\"creationTimestamp\":\"now\""));
     }
 
     #[test]
