@@ -44,7 +44,7 @@ use crate::{
     metric,
     model::{git_source::Reference, remote::Remote},
     rollout::Conditions,
-    route::RouteScope,
+    route::{Apis, GroupVersion, RouteScope, SmiVersion},
 };
 
 /// The arguments of `tidegate run`.
@@ -78,6 +78,8 @@ pub struct Arguments {
     #[arg(long)]
     allow_cross_namespace_routes: bool,
     #[command(flatten)]
+    routers: Routers,
+    #[command(flatten)]
     election: Election,
     /// Write every decision to a file in this folder; `tidegate replay` shows it again.
     #[arg(long, value_name = "DIR")]
@@ -86,6 +88,48 @@ pub struct Arguments {
     connection: Connection,
     #[command(flatten)]
     source: Source,
+}
+
+/// The versions of routers' APIs, as Argo Rollouts calls and chooses them.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Routers")]
+struct Routers {
+    /// The version in which TrafficSplits are written: v1alpha1, v1alpha2 or v1alpha3.
+    #[arg(long, default_value = "v1alpha1", value_name = "VERSION", value_parser = smi_version)]
+    traffic_split_api_version: SmiVersion,
+    /// The version of Istio's VirtualServices and DestinationRules.
+    #[arg(long, default_value = "v1alpha3", value_name = "VERSION")]
+    istio_api_version: String,
+    /// The group and version of Ambassador's Mappings.
+    #[arg(long, default_value = "getambassador.io/v2", value_name = "GROUP/VERSION")]
+    ambassador_api_version: String,
+    /// The group of TraefikServices; traefik.containo.us before version 3 of Traefik.
+    #[arg(long, default_value = "traefik.io", value_name = "GROUP")]
+    traefik_api_group: String,
+    /// The version of TraefikServices; what stands before a slash is passed over.
+    #[arg(long, default_value = "traefik.io/v1alpha1", value_name = "VERSION")]
+    traefik_api_version: String,
+    /// The version of App Mesh's kinds.
+    #[arg(long, default_value = "v1beta2", value_name = "VERSION")]
+    appmesh_crd_version: String,
+}
+
+impl Routers {
+    fn apis(&self) -> Apis {
+        let traefik = GroupVersion::read(&self.traefik_api_version, "");
+        Apis {
+            smi: self.traffic_split_api_version,
+            istio: self.istio_api_version.as_str().into(),
+            traefik: GroupVersion { group: self.traefik_api_group.as_str().into(), ..traefik },
+            ambassador: GroupVersion::read(&self.ambassador_api_version, "getambassador.io"),
+            app_mesh: self.appmesh_crd_version.as_str().into(),
+            ..Apis::default()
+        }
+    }
+}
+
+fn smi_version(word: &str) -> Result<SmiVersion, &'static str> {
+    SmiVersion::read(word).ok_or("it is one of v1alpha1, v1alpha2 and v1alpha3")
 }
 
 fn conditions(word: &str) -> Result<Conditions, &'static str> {
@@ -318,6 +362,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
             true => RouteScope::Cluster,
             false => RouteScope::Namespace,
         },
+        apis: arguments.routers.apis(),
         clock: Clock::Wall,
     };
     let sources = source::Settings {

@@ -51,7 +51,7 @@ use crate::{
     metric,
     model::template,
     rollout::{Conditions, Event, Seen, Verdict, View, check, decide, diff, services},
-    route::RouteScope,
+    route::{self, Apis, RouteScope},
 };
 
 /// How the daemon is to work.
@@ -71,6 +71,8 @@ pub struct Settings {
     pub conditions: Conditions,
     /// Where the objects may be that Rollouts route with.
     pub route_scope: RouteScope,
+    /// The versions in which the routers' APIs are spoken.
+    pub apis: Apis,
     /// What time it is.
     pub clock: Clock,
 }
@@ -85,6 +87,7 @@ impl Default for Settings {
             measuring: metric::Settings::default(),
             conditions: Conditions::default(),
             route_scope: RouteScope::default(),
+            apis: Apis::default(),
             clock: Clock::Wall,
         }
     }
@@ -114,10 +117,10 @@ pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>,
         gate: api.gate().cloned(),
         leads: false,
         api,
+        state: State::speaking(settings.apis.clone()),
         settings,
         sender,
         receiver,
-        state: State::default(),
         watches: HashMap::new(),
         known: HashSet::new(),
         passes: JoinSet::new(),
@@ -203,7 +206,8 @@ impl Daemon {
         let leads = self.may_write();
         if leads && !self.leads {
             (self.sender, self.receiver) = mpsc::channel(BACKLOG);
-            (self.state, self.passes) = (State::default(), JoinSet::new());
+            let state = State::speaking(self.settings.apis.clone());
+            (self.state, self.passes) = (state, JoinSet::new());
             self.under_way.clear();
             self.unsaid.clear();
             resource::always().into_iter().for_each(|resource| self.watch(resource));
@@ -278,7 +282,7 @@ impl Daemon {
         let now = self.settings.clock.now();
         let rollouts = self.state.cache.all(&resource::rollouts()).map(|rollout| api::read::<Rollout>(rollout).object);
         let mut needed: HashSet<Resource> =
-            rollouts.flat_map(|rollout| observe::needs(&rollout, now)).chain(resource::always()).collect();
+            rollouts.flat_map(|rollout| observe::needs(&rollout, &self.state.apis_for(&rollout), now)).chain(resource::always()).collect();
         needed.extend(self.state.cache.all(&resource::runs()).filter_map(measure::needs));
         needed.extend(self.state.cache.all(&resource::experiments()).filter_map(compare::needs));
         // Any template may name one of the cluster's.
@@ -347,7 +351,12 @@ impl Daemon {
             let Some(key) = self.state.next(now, fenced) else { return };
             match key.machine {
                 Machine::Service => {
-                    self.start_release(key, now);
+                    self.start_release(key, resource::services(), services::release, now);
+                    continue;
+                }
+                Machine::Subsets => {
+                    let rules = resource::route(route::Kind::DestinationRule, &self.settings.apis);
+                    self.start_release(key, rules, route::release, now);
                     continue;
                 }
                 Machine::Analysis => {
@@ -454,20 +463,26 @@ impl Daemon {
     }
 
     /// Gives a Service back to its owner, unless a Rollout that is known leads it.
-    fn start_release(&mut self, key: Key, now: Timestamp) {
-        let service = self.state.cache.get(&resource::services(), &key.place).cloned();
-        let subject = ObjectKey { resource: resource::services(), place: key.place.clone() };
+    fn start_release(
+        &mut self,
+        key: Key,
+        resource: Resource,
+        released: fn(&Value, &[Rollout]) -> Option<Value>,
+        now: Timestamp,
+    ) {
+        let service = self.state.cache.get(&resource, &key.place).cloned();
+        let subject = ObjectKey { resource: resource.clone(), place: key.place.clone() };
         let leaders = self.state.references.to(&subject);
         let leaders = leaders.filter_map(|place| self.state.cache.get(&resource::rollouts(), place));
         let known: Vec<Rollout> = leaders.map(|rollout| api::read(rollout).object).collect();
-        let Some(service) = service.filter(|service| services::release(service, &known).is_some()) else {
+        let Some(service) = service.filter(|service| released(service, &known).is_some()) else {
             return self.state.queue.done(&key, Outcome::Settled(None), now);
         };
         let (api, subject) = (self.api.clone(), key.clone());
         let handle = self.passes.spawn(async move {
             let begun = Instant::now();
             let mut written = Vec::new();
-            let outcome = match pass::release(&api, &service, &mut written).await {
+            let outcome = match pass::release(&api, resource, &service, &mut written).await {
                 Ok(()) => Outcome::Settled(None),
                 Err(error) => failed(&key, &error, now),
             };
@@ -506,7 +521,8 @@ impl Daemon {
     /// something is not known yet.
     fn see(&mut self, place: &Place, now: Timestamp) -> Option<(Seen, Vec<ObjectKey>)> {
         let rollout = self.state.rollout(place)?;
-        for resource in observe::needs(&rollout, now) {
+        let apis = self.state.apis_for(&rollout);
+        for resource in observe::needs(&rollout, &apis, now) {
             self.watch(resource.clone());
             // What the server does not know is not waited for: the Rollout says so.
             if !self.state.cache.is_listed(&resource) && !self.state.cache.is_unserved(&resource) {

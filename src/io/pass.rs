@@ -13,12 +13,12 @@ use crate::{
     },
     engine::{
         cache::{place_of, version_of},
-        key::{ObjectKey, Place},
+        key::{ObjectKey, Place, Resource},
         write::{Verb, Write},
     },
     kubernetes::{clock::rfc3339, names, value::Value},
     rollout::{Action, Event, Verdict, View, refused, services},
-    value,
+    route, value,
 };
 
 pub use crate::engine::{observe::resource, write::Written};
@@ -87,8 +87,13 @@ pub async fn send(api: &Api, write: &Write) -> Result<Option<Written>, Error> {
     }
 }
 
-/// Gives a Service back to its owner if no Rollout of the cluster leads it; one of another instance may.
-pub async fn release(api: &Api, service: &Value, written: &mut Vec<Written>) -> Result<(), Error> {
+/// Gives a Service or a DestinationRule back to its owner if no Rollout of the cluster leads it; one of another instance may.
+pub async fn release(
+    api: &Api,
+    resource: Resource,
+    service: &Value,
+    written: &mut Vec<Written>,
+) -> Result<(), Error> {
     let place = place_of(service);
     let all = resource::rollouts().path(Some(&place.namespace))?;
     let rollouts = match services::leader(service) {
@@ -102,11 +107,13 @@ pub async fn release(api: &Api, service: &Value, written: &mut Vec<Written>) -> 
         None => api.get(&all).await?.list_at(&["items"]).to_vec(),
     };
     let rollouts: Vec<Rollout> = rollouts.iter().map(|rollout| api::read(rollout).object).collect();
-    let Some(patch) = services::release(service, &rollouts) else { return Ok(()) };
-    let key = ObjectKey { resource: resource::services(), place };
+    let is_service = resource == resource::services();
+    let patch = if is_service { services::release(service, &rollouts) } else { route::release(service, &rollouts) };
+    let Some(patch) = patch else { return Ok(()) };
+    let key = ObjectKey { resource, place };
     match api.patch(&key.resource, &key.place, "", &patch).await {
         Ok(released) => {
-            tracing::info!(service = %key.place, "given back to its owner: no rollout leads it any more");
+            tracing::info!(object = %key, "given back to its owner: no rollout leads it any more");
             written.push(Written::Version(key, version_of(&released)));
             Ok(())
         }

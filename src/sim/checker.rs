@@ -18,6 +18,7 @@ use crate::{
         value::{Text, Value},
     },
     rollout::Seen,
+    route::Apis,
 };
 
 /// How late an old version may go.
@@ -88,7 +89,7 @@ impl Checker {
         let sets = seen.sets.iter().map(|set| ("replicasets", set));
         let services = seen.services.iter().map(|service| ("services", service));
         let pods = seen.pods.iter().map(|pod| ("pods", pod));
-        let routes = seen.routes.iter().map(|routed| (routed.kind.plural(), &routed.object));
+        let routes = seen.routes.iter().map(|routed| (routed.kind.plural(&Apis::default()), &routed.object));
         let runs = seen.runs.iter().map(|run| ("analysisruns", run));
         let experiments = seen.experiments.iter().map(|experiment| ("experiments", experiment));
         let runs = runs.chain(experiments);
@@ -129,7 +130,7 @@ impl Checker {
     pub fn wrote(&mut self, store: &Store, before: u64) {
         for change in store.changes_since(before) {
             self.own.insert(change.version);
-            let (Some(kind), Some(old)) = (Kind::of(&change.kind.kind), &change.old) else { continue };
+            let (Some(kind), Some(old)) = (Kind::of(&change.kind.group, &change.kind.kind), &change.old) else { continue };
             for field in rules::foreign(kind, &old.value, &change.object.value) {
                 self.broken.push(format!("S5: {} {} was not the engine's to change in {}", field, kind, old.name()));
             }
@@ -139,12 +140,12 @@ impl Checker {
     /// Looks at everything that happened since the last look, and at the time.
     pub fn watch(&mut self, store: &Store) {
         for change in store.changes_since(self.cursor) {
-            match Kind::of(&change.kind.kind) {
+            match Kind::of(&change.kind.group, &change.kind.kind) {
                 Some(Kind::Rollout) => self.rollout_changed(store, change),
                 Some(Kind::Set) => self.set_changed(store, change),
                 Some(Kind::Service) => self.service_changed(change),
                 Some(Kind::Run) => self.run_changed(store, change),
-                Some(Kind::Pod | Kind::Workload | Kind::Ingress | Kind::Split | Kind::Virtual | Kind::Rule) | None => {}
+                Some(Kind::Pod | Kind::Workload | Kind::Route(_)) | None => {}
             }
         }
         self.cursor = store.version();

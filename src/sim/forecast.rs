@@ -84,9 +84,9 @@ impl Model {
         }
         for ((group, kind), (namespaced, mut served)) in versions {
             // A router reads its objects in a version of its own.
-            let read = ROUTES
-                .iter()
-                .map(|kind| resource::route(*kind))
+            let read = crate::route::kinds()
+                .into_iter()
+                .map(|kind| resource::route(kind, &crate::route::Apis::default()))
                 .find(|resource| resource.group == group && resource.plural == plural(&kind));
             let first = served.iter().next().cloned().unwrap_or_default();
             served.extend(read.map(|resource| resource.version));
@@ -425,14 +425,6 @@ pub fn approval(rollout: &Rollout, sets: &[ReplicaSet]) -> Option<String> {
         | Wait::OldPods { .. } => None,
     }
 }
-
-/// The kinds that routers read.
-const ROUTES: [crate::route::Kind; 4] = [
-    crate::route::Kind::TrafficSplit,
-    crate::route::Kind::TraefikService,
-    crate::route::Kind::VirtualService,
-    crate::route::Kind::DestinationRule,
-];
 
 fn is_observed(rollout: &Value) -> bool {
     let rollout: Rollout = api::read(rollout).object;

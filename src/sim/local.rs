@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashSet,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -44,7 +44,7 @@ use crate::{
     rollout::{
         Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, refused, rest::is_at_rest, services,
     },
-    route,
+    route::{self, Apis},
 };
 
 /// Who writes.
@@ -234,7 +234,10 @@ impl Local {
             self.listen();
             if let Some(key) = self.state.next(now, |_| {}) {
                 match key.machine {
-                    Machine::Service => self.release(&key),
+                    Machine::Service => self.release(&key, resource::services()),
+                    Machine::Subsets => {
+                        self.release(&key, resource::route(route::Kind::DestinationRule, &Apis::default()));
+                    }
                     Machine::Rollout | Machine::Analysis | Machine::Experiment => self.pass(&key),
                     Machine::Sync => {
                         self.state.queue.done(&key, queue::Outcome::Settled(None), now);
@@ -360,7 +363,7 @@ impl Local {
         let ended = match key.machine {
             Machine::Analysis => self.measure(key, &mut written),
             Machine::Experiment => self.compare(key, &mut written),
-            Machine::Rollout | Machine::Service | Machine::Sync => self.decide(key, &mut written),
+            Machine::Rollout | Machine::Service | Machine::Subsets | Machine::Sync => self.decide(key, &mut written),
         };
         let outcome = match ended {
             Ok(wake) => queue::Outcome::Settled(wake),
@@ -375,13 +378,18 @@ impl Local {
         self.state.finish(key, written, outcome, now, |resource| watched().contains(resource));
     }
 
-    /// Gives a Service back to its owner, if no Rollout leads it any more.
-    fn release(&mut self, key: &Key) {
+    /// Gives a Service or a DestinationRule back to its owner, if no Rollout leads it any more.
+    fn release(&mut self, key: &Key, resource: Resource) {
         let rollouts = self.state.cache.list(&resource::rollouts(), &key.place.namespace);
         let rollouts: Vec<Rollout> = rollouts.map(|rollout| api::read(rollout).object).collect();
-        let service = self.state.cache.get(&resource::services(), &key.place);
-        let patch = service.and_then(|service| services::release(service, &rollouts));
-        let object = ObjectKey { resource: resource::services(), place: key.place.clone() };
+        let led = self.state.cache.get(&resource, &key.place);
+        let patch = led.and_then(|led| match key.machine {
+            Machine::Subsets => route::release(led, &rollouts),
+            Machine::Service | Machine::Rollout | Machine::Analysis | Machine::Experiment | Machine::Sync => {
+                services::release(led, &rollouts)
+            }
+        });
+        let object = ObjectKey { resource, place: key.place.clone() };
         let write = |body| Write { object, subresource: "", verb: write::Verb::Patch, body };
         let done = patch.map(write).map_or(Ok(None), |write| self.send(&write));
         let now = self.store.now();
@@ -543,38 +551,25 @@ fn furnished(start: Timestamp, seed: u64) -> Store {
 }
 
 /// What the engine follows.
-fn watched() -> [Resource; 16] {
-    let [rollouts, sets, services, runs, experiments] = resource::always();
-    let [pods, deployments, pod_templates] = [resource::pods(), resource::deployments(), resource::pod_templates()];
+fn watched() -> &'static [Resource] {
+    static WATCHED: OnceLock<Vec<Resource>> = OnceLock::new();
+    WATCHED.get_or_init(all_watched)
+}
+
+fn all_watched() -> Vec<Resource> {
     let [own, clusters] = [resource::templates(), resource::cluster_templates()];
-    let [ingresses, splits] = [route::Kind::Ingress, route::Kind::TrafficSplit].map(resource::route);
-    let [virtuals, rules] = [route::Kind::VirtualService, route::Kind::DestinationRule].map(resource::route);
-    let traefik = resource::route(route::Kind::TraefikService);
-    let jobs = resource::jobs();
-    [
-        rollouts,
-        sets,
-        services,
-        pods,
-        deployments,
-        pod_templates,
-        own,
-        clusters,
-        ingresses,
-        splits,
-        virtuals,
-        rules,
-        traefik,
-        runs,
-        jobs,
-        experiments,
-    ]
+    let [pods, deployments, pod_templates] = [resource::pods(), resource::deployments(), resource::pod_templates()];
+    let rest = [pods, deployments, pod_templates, own, clusters, resource::jobs()];
+    let apis = Apis::default();
+    let routes = route::kinds().into_iter().map(|kind| resource::route(kind, &apis));
+    let routes = routes.filter(|resource| *resource != resource::services());
+    resource::always().into_iter().chain(rest).chain(routes).collect()
 }
 
 /// The watched resource of a kind.
 fn resource_of(kind: &Kind) -> Option<Resource> {
     let is = |resource: &Resource| kind.group == resource.group && kind.plural == resource.plural;
-    watched().into_iter().find(is)
+    watched().iter().find(|resource| is(resource)).cloned()
 }
 
 /// A write of the engine as the store is asked.
@@ -602,5 +597,21 @@ fn request(verb: Verb, group: &str, version: &str, plural: &str) -> Request {
         resource: plural.into(),
         agent: MANAGER.into(),
         ..Request::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_router_is_watched() {
+        let apis = Apis::default();
+        for row in &route::ROUTERS {
+            for kind in row.kinds {
+                let resource = resource::route(*kind, &apis);
+                assert!(watched().contains(&resource), "{} reads {resource}, which is not watched", row.name);
+            }
+        }
     }
 }

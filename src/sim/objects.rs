@@ -5,7 +5,7 @@
 use crate::{
     engine::{key::Resource, observe::resource},
     kubernetes::value::{Map, Value},
-    value,
+    route, value,
 };
 
 /// The annotation that numbers versions.
@@ -23,11 +23,6 @@ pub fn kind_of(kind: &str) -> Option<Resource> {
         "ReplicaSet" => resource::sets(),
         "Deployment" => resource::deployments(),
         "Service" => resource::services(),
-        "Ingress" => resource::route(crate::route::Kind::Ingress),
-        "TrafficSplit" => resource::route(crate::route::Kind::TrafficSplit),
-        "VirtualService" => resource::route(crate::route::Kind::VirtualService),
-        "DestinationRule" => resource::route(crate::route::Kind::DestinationRule),
-        "TraefikService" => resource::route(crate::route::Kind::TraefikService),
         "CustomResourceDefinition" => Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions"),
         "Pod" => resource::pods(),
         "PodTemplate" => resource::pod_templates(),
@@ -35,7 +30,12 @@ pub fn kind_of(kind: &str) -> Option<Resource> {
         "HorizontalPodAutoscaler" => Resource::new("autoscaling", "v2", "horizontalpodautoscalers"),
         "ConfigMap" => Resource::new("", "v1", "configmaps"),
         "Node" => Resource::new("", "v1", "nodes"),
-        _ => return None,
+        kind => {
+            // Of two of a name the first router's is meant.
+            let routers = route::ROUTERS.iter().flat_map(|row| row.kinds);
+            let found = routers.copied().find(|known| known.word() == kind)?;
+            resource::route(found, &route::Apis::default())
+        }
     })
 }
 

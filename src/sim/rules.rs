@@ -12,6 +12,7 @@ use crate::{
         object,
         value::{Map, Value},
     },
+    route::{self, Apis, Kind as Routed},
 };
 
 /// What a role put on a ReplicaSet.
@@ -30,33 +31,27 @@ pub enum Kind {
     Pod,
     /// A workload that a Rollout refers to.
     Workload,
-    /// An Ingress that a router reads.
-    Ingress,
-    /// A TrafficSplit.
-    Split,
-    /// A VirtualService.
-    Virtual,
-    /// A DestinationRule.
-    Rule,
+    /// What a router reads.
+    Route(Routed),
     /// An AnalysisRun.
     Run,
 }
 
 impl Kind {
     /// The kind of this name, if the engine has business with it.
-    pub fn of(kind: &str) -> Option<Kind> {
-        Some(match kind {
-            "Rollout" => Kind::Rollout,
-            "ReplicaSet" => Kind::Set,
-            "Service" => Kind::Service,
-            "Pod" => Kind::Pod,
-            "Deployment" => Kind::Workload,
-            "Ingress" => Kind::Ingress,
-            "TrafficSplit" => Kind::Split,
-            "VirtualService" => Kind::Virtual,
-            "DestinationRule" => Kind::Rule,
-            "AnalysisRun" => Kind::Run,
-            _ => return None,
+    pub fn of(group: &str, kind: &str) -> Option<Kind> {
+        Some(match (group, kind) {
+            (_, "Rollout") => Kind::Rollout,
+            (_, "ReplicaSet") => Kind::Set,
+            ("", "Service") => Kind::Service,
+            (_, "Pod") => Kind::Pod,
+            (_, "Deployment") => Kind::Workload,
+            (_, "AnalysisRun") => Kind::Run,
+            (group, kind) => {
+                let apis = Apis::default();
+                let is_it = |known: &Routed| known.group(&apis) == group && known.word() == kind;
+                Kind::Route(route::kinds().into_iter().find(is_it)?)
+            }
         })
     }
 }
@@ -69,10 +64,7 @@ impl fmt::Display for Kind {
             Kind::Service => "of the service",
             Kind::Pod => "of the pod",
             Kind::Workload => "of the workload",
-            Kind::Ingress => "of the ingress",
-            Kind::Split => "of the traffic split",
-            Kind::Virtual => "of the virtual service",
-            Kind::Rule => "of the destination rule",
+            Kind::Route(kind) => return write!(f, "of the {}", kind.word()),
             Kind::Run => "of the analysis run",
         })
     }
@@ -113,23 +105,42 @@ fn is_own(kind: Kind, path: &str, old: &Value) -> bool {
                 || path.starts_with("status")
         }
         Kind::Workload => path == "spec.replicas",
-        // One that was orphaned with its Rollout is adopted.
-        Kind::Split | Kind::Ingress if path == "metadata.ownerReferences" => object::controller(old).is_none(),
-        Kind::Split => path == "spec.service" || path == "spec.backends",
-        Kind::Virtual => ["spec.http", "spec.tls", "spec.tcp"].contains(&path),
-        Kind::Rule => path == "spec.subsets" || note(annotation::MANAGED_BY),
+        Kind::Route(kind) => is_own_route(kind, path, old),
         Kind::Run if path == "metadata.ownerReferences" => object::controller(old).is_none(),
         Kind::Run => path.starts_with("status") || path == "spec.terminate",
+    }
+}
+
+/// The fields of a router's object that are the engine's.
+fn is_own_route(kind: Routed, path: &str, old: &Value) -> bool {
+    let note = |key: &str| path == format!("metadata.annotations.{key}") || path == "metadata.annotations";
+    match kind {
+        // One that was orphaned with its Rollout is adopted.
+        Routed::TrafficSplit | Routed::Ingress if path == "metadata.ownerReferences" => {
+            object::controller(old).is_none()
+        }
+        Routed::TrafficSplit => path == "spec.service" || path == "spec.backends",
+        Routed::VirtualService => ["spec.http", "spec.tls", "spec.tcp"].contains(&path),
+        Routed::DestinationRule => path == "spec.subsets" || note(annotation::MANAGED_BY),
         // The canary's is made by the engine; of any other it writes actions, conditions, and paths for them.
-        Kind::Ingress if object::controller(old).is_some() || is_canary_ingress(old) => {
+        Routed::Ingress if object::controller(old).is_some() || is_canary_ingress(old) => {
             ["metadata.annotations", "metadata.labels", "spec"].iter().any(|prefix| path.starts_with(prefix))
         }
-        Kind::Ingress => {
+        Routed::Ingress => {
             let is_told = ["/actions.", "/conditions."].iter().any(|part| path.contains(part));
             path.starts_with("metadata.annotations.") && is_told
                 || note(annotation::MANAGED_ALB_ANNOTATIONS)
                 || path == "spec.rules"
         }
+        Routed::TraefikService => path == "spec.weighted.services",
+        Routed::Mapping => path == "spec.weight",
+        Routed::ApisixRoute => path == "spec.http",
+        Routed::MeshRouter => path == "spec.routes",
+        Routed::MeshNode => path.starts_with("spec.podSelector"),
+        Routed::HttpRoute | Routed::GrpcRoute | Routed::TcpRoute | Routed::TlsRoute => {
+            path == "spec.rules" || path.starts_with("metadata.labels") || path.starts_with("metadata.annotations")
+        }
+        Routed::MeshService | Routed::Service => false,
     }
 }
 

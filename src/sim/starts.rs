@@ -34,6 +34,7 @@ use crate::{
         policy::Policy,
         set::Desired,
     },
+    route::{self, Apis},
     value,
 };
 
@@ -198,7 +199,7 @@ fn below(value: &Value, namespace: &str, found: &mut BTreeSet<Id>) {
 fn named(rollout: &Rollout, desired: &Desired, set: &Index<'_>) -> Vec<Id> {
     let mut rollout = rollout.clone();
     rollout.metadata.namespace = desired.id.namespace.to_string();
-    let mut ids: Vec<Id> = observe::referred(&rollout)
+    let mut ids: Vec<Id> = observe::referred(&rollout, &Apis::default())
         .into_iter()
         .map(|key| {
             let kind = kind_of(&key.resource.plural);
@@ -244,12 +245,11 @@ fn kind_of(plural: &str) -> &'static str {
         "deployments" => "Deployment",
         "replicasets" => "ReplicaSet",
         "podtemplates" => "PodTemplate",
-        "ingresses" => "Ingress",
-        "trafficsplits" => "TrafficSplit",
-        "traefikservices" => "TraefikService",
-        "virtualservices" => "VirtualService",
-        "destinationrules" => "DestinationRule",
-        _ => "",
+        plural => {
+            let mut kinds = route::kinds().into_iter();
+            let found = kinds.find(|kind| kind.plural(&Apis::default()) == plural);
+            found.map_or("", |kind| kind.word())
+        }
     }
 }
 

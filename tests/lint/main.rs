@@ -56,6 +56,18 @@ fn cases() -> Vec<PathBuf> {
 }
 
 #[test]
+fn every_example_of_a_router_is_accepted() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/routers");
+    let mut examples: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    examples.sort();
+    assert!(examples.len() >= 4, "{examples:?}");
+    for example in examples {
+        let printed = output::text(&report(&example), false);
+        assert!(report(&example).findings.is_empty(), "{}\n{printed}", example.display());
+    }
+}
+
+#[test]
 fn every_case_prints_what_is_stored() {
     let mut misses = Vec::new();
     for case in cases() {

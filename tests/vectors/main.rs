@@ -44,6 +44,12 @@ pub struct Case {
     /// What was recorded looks like a mistake of Argo Rollouts.
     #[serde(default)]
     pub bug: bool,
+    /// Which of the other answers is the right one, if what was recorded is a mistake.
+    #[serde(default)]
+    pub prefer: Option<usize>,
+    /// Whose words an error has.
+    #[serde(default, rename = "errorClass")]
+    pub error_class: String,
 }
 
 /// Runs every case of a category: `answer` returns what we say, which must be what Argo Rollouts said. `None` leaves a

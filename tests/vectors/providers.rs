@@ -1,5 +1,7 @@
 //! What providers are asked, and what their answers mean.
 
+use std::collections::BTreeMap;
+
 use base64::Engine;
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
@@ -21,8 +23,9 @@ fn read<T: serde::de::DeserializeOwned + Default>(json: &Json) -> T {
     api::read(&Value::from(json.clone())).object
 }
 
+/// A moment; the beginning of time where the case has none, because it does not matter.
 fn time(json: &Json) -> Timestamp {
-    json.as_str().unwrap().parse().unwrap()
+    json.as_str().and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// A measurement as the files spell it: what is empty is there, too.
@@ -61,13 +64,17 @@ fn vectors_provider_job() {
             answer["messageClass"] = expect["messageClass"].clone();
         }
         let refused = input["deleteError"].as_str();
+        // Argo Rollouts crashed.
+        if expect.get("panic").is_some_and(|panic| !panic.is_null()) {
+            return None;
+        }
         match input["op"].as_str().unwrap_or("run") {
             "run" => {
                 let place = job::Place {
                     namespace: input["jobNamespace"].as_str().map(str::to_owned),
                     elsewhere: input["customKubeconfig"] == true,
                 };
-                let built = job::build(&run, &metric, metric.provider.job.as_ref().unwrap(), &place);
+                let built = job::build(&run, &metric, &metric.provider.job.clone().unwrap_or_default(), &place);
                 let text = |key: &str| built.str_at(&["metadata", key]).unwrap_or_default();
                 let created = match (input["createError"].as_str(), find(&jobs, text("namespace"), text("name"))) {
                     (Some(words), _) => Created::No(words.to_owned()),
@@ -99,7 +106,8 @@ fn vectors_provider_job() {
                 });
             }
             "garbageCollect" => {
-                let kept = input["limit"].as_u64().unwrap() as usize;
+                // Fewer than none are none.
+                let kept = usize::try_from(input["limit"].as_i64().unwrap_or_default()).unwrap_or_default();
                 let gone = job::outdated(&run, jobs.iter(), kept);
                 let text = |job: &Value, key: &str| job.str_at(&["metadata", key]).unwrap_or_default().to_owned();
                 if !gone.is_empty() {
@@ -111,7 +119,7 @@ fn vectors_provider_job() {
                     answer["deletedJobs"] = names.collect();
                 }
             }
-            op => panic!("{op}"),
+            op => answer["op"] = format!("{op} is not known").into(),
         }
         Some(answer)
     });
@@ -134,11 +142,22 @@ fn is_same_message(class: &str, theirs: &str, ours: &str) -> bool {
 fn asked(request: &Request) -> Json {
     let (address, query) = request.url.split_once('?').unwrap_or((&request.url, ""));
     let pairs = |text: &[u8]| -> Json {
-        form_urlencoded::parse(text).map(|(key, value)| (key.into_owned(), Json::from(value.into_owned()))).collect()
+        let mut all: BTreeMap<String, Vec<Json>> = BTreeMap::new();
+        for (key, value) in form_urlencoded::parse(text) {
+            all.entry(key.into_owned()).or_default().push(value.into_owned().into());
+        }
+        let one_or_all = |values: Vec<Json>| match values.as_slice() {
+            [one] => one.clone(),
+            _ => values.into(),
+        };
+        all.into_iter().map(|(key, values)| (key, one_or_all(values))).collect()
     };
     let headers: Json =
         request.headers.iter().map(|(key, value)| (key.to_lowercase(), Json::from(value.as_str()))).collect();
     let path = address.strip_prefix(SERVER).or_else(|| address.strip_prefix("https://server.test"));
+    // As Go tells it: what is escaped is spelled out.
+    let escaped = path.unwrap_or_default().replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
+    let path = form_urlencoded::parse(escaped.as_bytes()).next().map(|(path, _)| path.into_owned());
     let path = path.unwrap_or_default();
     let mut asked = json!({"method": request.method, "path": path, "headers": headers});
     if !query.is_empty() {
@@ -148,7 +167,7 @@ fn asked(request: &Request) -> Json {
     if kind.contains("urlencoded") && !request.body.is_empty() {
         asked["form"] = pairs(&request.body);
     } else if kind.contains("json") && !request.body.is_empty() {
-        asked["json"] = serde_json::from_slice(&request.body).unwrap();
+        asked["json"] = serde_json::from_slice(&request.body).unwrap_or(Json::Null);
     } else if !request.body.is_empty() {
         asked["body"] = String::from_utf8_lossy(&request.body).into();
     }
@@ -264,7 +283,7 @@ fn answer(input: &Json, expect: &Json) -> Option<Json> {
     // The time of the question is the wall clock's in the recording.
     let mut expect_requests = expect["requests"].clone();
     for (theirs, mine) in
-        expect_requests.as_array_mut().into_iter().flatten().zip(ours["requests"].as_array_mut().unwrap())
+        expect_requests.as_array_mut().into_iter().flatten().zip(ours["requests"].as_array_mut().into_iter().flatten())
     {
         for part in ["form", "query"] {
             let moments: Vec<String> = theirs[part]
@@ -278,11 +297,8 @@ fn answer(input: &Json, expect: &Json) -> Option<Json> {
                 mine[part][&key] = theirs[part][&key].clone();
             }
         }
-        if mine["path"] == "/a%20b" || theirs["path"] == "/a b" {
-            mine["path"] = theirs["path"].clone();
-        }
         if theirs.get("query").is_none() {
-            mine.as_object_mut().unwrap().remove("query");
+            mine.as_object_mut().into_iter().for_each(|mine| drop(mine.remove("query")));
         }
         // SkyWalking is asked about minutes of the wall clock.
         let is_moment = |text: &Json| text.as_str().is_some_and(|text| text.starts_with("__NOW_MINUTE"));
@@ -383,27 +399,44 @@ fn vectors_provider_prometheus() {
     });
 }
 
-/// A case with a signed request: the wall clock, the port and what follows from them are not ours.
+/// A case with signed requests: the wall clock, the port and what follows from them are not ours.
 fn signed(input: &Json, expect: &Json) -> Json {
     let mut expect_plain = expect.clone();
-    let theirs = &mut expect_plain["requests"][0];
-    for name in ["accept-encoding", "content-length", "host", "user-agent"] {
-        theirs["headers"].as_object_mut().unwrap().remove(name);
+    for theirs in expect_plain["requests"].as_array_mut().into_iter().flatten() {
+        let Some(fields) = theirs.as_object_mut() else { continue };
+        fields.remove("body");
+        if let Some(headers) = fields.get_mut("headers").and_then(Json::as_object_mut) {
+            for name in ["accept-encoding", "content-length", "host", "user-agent"] {
+                headers.remove(name);
+            }
+        }
     }
-    theirs.as_object_mut().unwrap().remove("body");
-    let theirs = theirs.clone();
-    let mut ours = answer(input, &expect_plain).unwrap();
-    let mine = &mut ours["requests"][0];
-    let text = mine["headers"]["authorization"].as_str().unwrap().to_owned();
-    assert!(
-        text.starts_with("AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/20240301/us-west-2/aps/aws4_request, "),
-        "{text}"
-    );
-    assert_eq!(mine["headers"]["x-amz-date"], "20240301T102030Z");
-    mine["headers"]["authorization"] = theirs["headers"]["authorization"].clone();
-    mine["headers"]["x-amz-date"] = theirs["headers"]["x-amz-date"].clone();
-    mine["form"]["time"] = theirs["form"]["time"].clone();
+    let Some(mut ours) = answer(input, &expect_plain) else { return expect.clone() };
+    let theirs = expect_plain["requests"].as_array().cloned().unwrap_or_default();
+    for (mine, theirs) in ours["requests"].as_array_mut().into_iter().flatten().zip(&theirs) {
+        for (name, plain) in [("authorization", unsigned as fn(&str) -> String), ("x-amz-date", undated)] {
+            let text = |request: &Json| request["headers"][name].as_str().map(plain);
+            if text(mine).is_some() && text(mine) == text(theirs) {
+                mine["headers"][name] = theirs["headers"][name].clone();
+            }
+        }
+        if theirs["form"].get("time").is_some() {
+            mine["form"]["time"] = theirs["form"]["time"].clone();
+        }
+    }
     if ours == expect_plain { expect.clone() } else { ours }
+}
+
+/// An authorization without its date and its signature.
+fn unsigned(text: &str) -> String {
+    let (before, _) = text.split_once("Signature=").unwrap_or((text, ""));
+    let is_date = |part: &&str| part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_digit());
+    before.split('/').filter(|part| !is_date(part)).collect::<Vec<_>>().join("/")
+}
+
+/// A moment by its shape alone.
+fn undated(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect()
 }
 
 #[test]

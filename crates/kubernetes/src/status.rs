@@ -483,6 +483,7 @@ pub fn go_float(f: f64) -> String {
         return match f {
             f if f.is_nan() => "NaN".to_owned(),
             f if f.is_infinite() => if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
+            f if f.is_sign_negative() => "-0".to_owned(),
             _ => "0".to_owned(),
         };
     }

@@ -39,6 +39,9 @@ pub struct RolloutTrafficRouting {
     /// Apache APISIX.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub apisix: Option<ApisixTrafficRouting>,
+    /// The Gateway API; the same settings as those of the plugin `argoproj-labs/gatewayAPI`, which are taken as well.
+    #[serde(rename = "gatewayAPI", skip_serializing_if = "Option::is_none")]
+    pub gateway_api: Option<GatewayTrafficRouting>,
     /// Routers by plugin, each with its own settings.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "crd::any_object")]
@@ -46,6 +49,13 @@ pub struct RolloutTrafficRouting {
     /// What counts as all of the traffic; 100 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_traffic_weight: Option<i32>,
+}
+
+impl RolloutTrafficRouting {
+    /// Whether a plugin routes, or the Gateway API, which is one to Argo Rollouts.
+    pub fn has_plugin(&self) -> bool {
+        !self.plugins.is_empty() || self.gateway_api.is_some()
+    }
 }
 
 /// A route that steps may make.
@@ -121,6 +131,79 @@ pub struct ApisixRoute {
     /// Which of its rules; if it has only one, that one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
+}
+
+/// Routes of the Gateway API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GatewayTrafficRouting {
+    /// An HTTPRoute; steps may add rules by header to it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub http_route: String,
+    /// A GRPCRoute; steps may add rules by header to it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub grpc_route: String,
+    /// A TCPRoute.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub tcp_route: String,
+    /// A TLSRoute.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub tls_route: String,
+    /// Several HTTPRoutes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub http_routes: Vec<GatewayRoute>,
+    /// Several GRPCRoutes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub grpc_routes: Vec<GatewayRoute>,
+    /// Several TCPRoutes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tcp_routes: Vec<GatewayRoute>,
+    /// Several TLSRoutes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tls_routes: Vec<GatewayRoute>,
+    /// All HTTPRoutes of the namespace with these labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crd::any_object")]
+    pub http_route_selector: Option<Value>,
+    /// All GRPCRoutes of the namespace with these labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crd::any_object")]
+    pub grpc_route_selector: Option<Value>,
+    /// All TCPRoutes of the namespace with these labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crd::any_object")]
+    pub tcp_route_selector: Option<Value>,
+    /// All TLSRoutes of the namespace with these labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crd::any_object")]
+    pub tls_route_selector: Option<Value>,
+    /// The namespace of the routes; the Rollout's if not given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Whether routes are left without the label that says that they carry weights for a canary.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disable_in_progress_label: bool,
+    /// The key of that label; `rollouts.argoproj.io/gatewayapi-canary` if not given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub in_progress_label_key: String,
+    /// Its value; `in-progress` if not given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub in_progress_label_value: String,
+    /// Whether steps do not wait until the gateways have accepted the routes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skip_verification: bool,
+}
+
+/// A route of the Gateway API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GatewayRoute {
+    /// Its name.
+    #[schemars(extend("x-required" = true))]
+    pub name: String,
+    /// Whether steps may add rules by header to it; only those of HTTP and gRPC can have such.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub use_header_routes: bool,
 }
 
 /// Ambassador.

@@ -132,6 +132,8 @@ pub enum Machine {
     Sync,
     /// Services that nobody leads any more to what their owners wrote.
     Service,
+    /// DestinationRules whose subsets are nobody's versions any more to what their owners wrote.
+    Subsets,
 }
 
 impl Machine {
@@ -143,6 +145,7 @@ impl Machine {
             Machine::Experiment => "experiment",
             Machine::Sync => "sync",
             Machine::Service => "service",
+            Machine::Subsets => "subsets",
         }
     }
 }

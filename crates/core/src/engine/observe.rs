@@ -17,12 +17,12 @@ use crate::{
     kubernetes::{object, value::Value},
     model::{hash, names},
     rollout::{Seen, View, services, templates, view, workload},
-    route::{self, Id, Kind, Routed},
+    route::{self, Apis, Kind, Routed},
 };
 
 /// The resources that the engine of Rollouts reads and writes.
 pub mod resource {
-    use super::Resource;
+    use super::{Cache, Resource};
     use crate::{
         api::constants::{GROUP, VERSION},
         route::{Apis, Kind},
@@ -78,8 +78,21 @@ pub mod resource {
     }
 
     /// What a router reads.
-    pub fn route(kind: Kind) -> Resource {
-        Resource::new(kind.group(), kind.version(&Apis::default()), kind.plural())
+    pub fn route(kind: Kind, apis: &Apis) -> Resource {
+        Resource::new(kind.group(apis), kind.version(apis), kind.plural(apis))
+    }
+
+    /// What a router reads, in every version in which a server may have it.
+    pub fn routes(kind: Kind, apis: &Apis) -> Vec<Resource> {
+        let versions = kind.versions(apis).into_iter();
+        versions.map(|version| Resource::new(kind.group(apis), version, kind.plural(apis))).collect()
+    }
+
+    /// The versions in which the routers' APIs are spoken with this server.
+    pub fn served(apis: &Apis, cache: &Cache) -> Apis {
+        apis.served(|kind, version| {
+            !cache.is_unserved(&Resource::new(kind.group(apis), version.as_str(), kind.plural(apis)))
+        })
     }
 
     /// The resource of the workload that a Rollout refers to.
@@ -98,13 +111,13 @@ pub mod resource {
 }
 
 /// The resources that a Rollout needs beyond those that are always watched.
-pub fn needs(rollout: &Rollout, now: Timestamp) -> Vec<Resource> {
+pub fn needs(rollout: &Rollout, apis: &Apis, now: Timestamp) -> Vec<Resource> {
     let workload = rollout.spec.workload_ref.as_ref().map(|workload| resource::workload(&workload.kind));
     let pods = view::needs_pods(rollout, now).then(resource::pods);
     let templates = templates::are_named(rollout).then(resource::templates);
     let mut needs: Vec<Resource> = workload.into_iter().chain(pods).chain(templates).collect();
     for id in route::named(rollout) {
-        let resource = resource::route(id.kind);
+        let resource = resource::route(id.kind, apis);
         if !needs.contains(&resource) {
             needs.push(resource);
         }
@@ -123,7 +136,7 @@ pub fn templates(cache: &Cache, rollout: &Rollout) -> (Vec<Value>, bool) {
 }
 
 /// Everything that a decision about this Rollout may know; `None` if it is gone.
-pub fn see(cache: &Cache, place: &Place, rollout: &Rollout, now: Timestamp) -> Option<Seen> {
+pub fn see(cache: &Cache, apis: &Apis, place: &Place, rollout: &Rollout, now: Timestamp) -> Option<Seen> {
     let object = cache.get(&resource::rollouts(), place)?.clone();
     let at = |name: &str| Place::new(&place.namespace, name);
     let workload = rollout.spec.workload_ref.as_ref();
@@ -141,26 +154,49 @@ pub fn see(cache: &Cache, place: &Place, rollout: &Rollout, now: Timestamp) -> O
     } else {
         Vec::new()
     };
-    let routed = |id: Id| {
-        let object = cache.get(&resource::route(id.kind), &Place::new(&id.namespace, &id.name))?;
-        Some(Routed { kind: id.kind, object: object.clone() })
-    };
-    let is_unserved = |kind: &Kind| cache.is_unserved(&resource::route(*kind));
+    let experiments = runs(cache, &resource::experiments(), &rollout.metadata);
+    let is_unserved = |kind: &Kind| cache.is_unserved(&resource::route(*kind, apis));
     let kinds: BTreeSet<Kind> = route::named(rollout).into_iter().map(|id| id.kind).collect();
     Some(Seen {
         now,
         unserved: kinds.into_iter().filter(is_unserved).collect(),
-        routes: route::named(rollout).into_iter().filter_map(routed).collect(),
+        routes: routed(cache, apis, rollout, &experiments),
+        apis: apis.clone(),
         sets: sets_seen,
         services: services::named(rollout).iter().filter_map(|(_, name)| service(name)).cloned().collect(),
         workload: workload.cloned(),
         pods,
         templates: templates(cache, rollout).0,
         runs: runs(cache, &resource::runs(), &rollout.metadata),
-        experiments: runs(cache, &resource::experiments(), &rollout.metadata),
+        experiments,
         rollout: object,
         ..Seen::default()
     })
+}
+
+/// The objects of a Rollout's routers, as far as they exist; with the Services of its Experiments where a router must know
+/// their ports.
+fn routed(cache: &Cache, apis: &Apis, rollout: &Rollout, experiments: &[Value]) -> Vec<Routed> {
+    let mut routed = Vec::new();
+    for id in route::named(rollout) {
+        let resource = resource::route(id.kind, apis);
+        let one = cache.get(&resource, &Place::new(&id.namespace, &id.name)).filter(|_| !id.is_every());
+        let every = id.is_every().then(|| cache.list(&resource, &id.namespace));
+        for object in one.into_iter().chain(every.into_iter().flatten()) {
+            let found = Routed { kind: id.kind, object: object.clone() };
+            if !routed.contains(&found) {
+                routed.push(found);
+            }
+        }
+    }
+    if route::needs_ports(rollout) {
+        let statuses = experiments.iter().flat_map(|experiment| experiment.list_at(&["status", "templateStatuses"]));
+        let names = statuses.filter_map(|status| status.str_at(&["serviceName"])).collect::<BTreeSet<_>>();
+        let at = |name: &str| Place::new(&rollout.metadata.namespace, name);
+        let services = names.into_iter().filter_map(|name| cache.get(&resource::services(), &at(name)));
+        routed.extend(services.map(|object| Routed { kind: Kind::Service, object: object.clone() }));
+    }
+    routed
 }
 
 /// The AnalysisRuns or Experiments that an object controls, and those that have a name it might give.
@@ -173,16 +209,18 @@ pub(super) fn runs(cache: &Cache, resource: &Resource, metadata: &ObjectMeta) ->
     runs
 }
 
-/// The objects that a Rollout names.
-pub fn referred(rollout: &Rollout) -> Vec<ObjectKey> {
+/// The objects that a Rollout names; one without a name stands for all of its namespace.
+pub fn referred(rollout: &Rollout, apis: &Apis) -> Vec<ObjectKey> {
     let at =
         |resource: Resource, name: &str| ObjectKey { resource, place: Place::new(&rollout.metadata.namespace, name) };
     let workload = rollout.spec.workload_ref.as_ref();
     let workload = workload.map(|workload| at(resource::workload(&workload.kind), &workload.name));
     let services = services::named(rollout).into_iter().map(|(_, name)| at(resource::services(), name));
-    let routes = route::named(rollout).into_iter();
-    let routes =
-        routes.map(|id| ObjectKey { resource: resource::route(id.kind), place: Place::new(&id.namespace, &id.name) });
+    let routes = route::named(rollout).into_iter().flat_map(|id| {
+        let place = Place::new(&id.namespace, &id.name);
+        let resources = resource::routes(id.kind, apis).into_iter();
+        resources.map(move |resource| ObjectKey { resource, place: place.clone() })
+    });
     services.chain(workload).chain(routes).collect()
 }
 
@@ -192,7 +230,9 @@ pub fn missing(rollout: &Rollout, seen: &Seen) -> Vec<ObjectKey> {
     let workload = rollout.spec.workload_ref.as_ref().map(|workload| resource::workload(&workload.kind));
     let is_seen = |key: &ObjectKey| {
         let named = |object: &Value| object.str_at(&["metadata", "name"]) == Some(key.place.name.as_str());
-        let is_routed = |routed: &Routed| resource::route(routed.kind) == key.resource && named(&routed.object);
+        let is_routed = |routed: &Routed| {
+            resource::routes(routed.kind, &seen.apis).contains(&key.resource) && named(&routed.object)
+        };
         if key.resource == resource::services() {
             seen.services.iter().any(named)
         } else if workload.as_ref() == Some(&key.resource) {
@@ -201,7 +241,15 @@ pub fn missing(rollout: &Rollout, seen: &Seen) -> Vec<ObjectKey> {
             seen.routes.iter().any(is_routed)
         }
     };
-    referred(rollout).into_iter().filter(|key| !is_seen(key)).collect()
+    let unserved = |key: &ObjectKey| {
+        let other = |kind: &Kind| {
+            let is_of = resource::routes(*kind, &seen.apis).contains(&key.resource);
+            is_of && (resource::route(*kind, &seen.apis) != key.resource || seen.unserved.contains(kind))
+        };
+        route::kinds().iter().any(other)
+    };
+    let referred = referred(rollout, &seen.apis).into_iter().filter(|key| !key.place.name.is_empty());
+    referred.filter(|key| !is_seen(key) && !unserved(key)).collect()
 }
 
 /// The name that the next ReplicaSet of a Rollout gets.
@@ -303,7 +351,9 @@ pub fn concerned(
     }
     let Some(object) = change.after.as_ref().or(change.before.as_ref()) else { return Vec::new() };
     let subject = ObjectKey { resource: resource.clone(), place: change.place.clone() };
-    let mut concerned: Vec<Place> = references.to(&subject).cloned().collect();
+    // Somebody may refer to all of a namespace.
+    let every = ObjectKey { resource: resource.clone(), place: Place::new(&change.place.namespace, "") };
+    let mut concerned: Vec<Place> = references.to(&subject).chain(references.to(&every)).cloned().collect();
     if *resource == resource::sets() {
         concerned.extend(claimants(cache, object).iter().map(|rollout| place_of(rollout)));
     } else if *resource == resource::runs() {

@@ -22,6 +22,7 @@ use crate::{
     kubernetes::value::Value,
     metric::job::outcome,
     rollout::{Crowd, Seen, services},
+    route::{self, Apis, Kind},
 };
 
 /// From how many others on, who wait for a decision, what can wait does.
@@ -40,6 +41,8 @@ pub struct State {
     pub fence: Fence,
     /// Who is looked at next.
     pub queue: Queue,
+    /// The versions of routers' APIs that the operator chose.
+    pub apis: Apis,
     /// When each Rollout was last written.
     written: HashMap<Key, Timestamp>,
 }
@@ -58,6 +61,11 @@ pub struct Heard {
 }
 
 impl State {
+    /// One that knows nothing yet, where the routers' APIs are spoken in these versions.
+    pub fn speaking(apis: Apis) -> State {
+        State { apis, ..State::default() }
+    }
+
     /// Takes in what a watch delivered: the fence is lowered, what is gone is forgotten. Queue whom it concerns.
     pub fn hear(&mut self, resource: &Resource, news: News, now: Timestamp) -> Heard {
         let list = match &news {
@@ -107,6 +115,10 @@ impl State {
                 if *resource == resource::services() && change.after.as_ref().is_some_and(services::is_led) {
                     heard.keys.push(Key { machine: Machine::Service, place: change.place.clone() });
                 }
+                let is_rule = resource.plural == Kind::DestinationRule.plural(&self.apis);
+                if is_rule && change.after.as_ref().is_some_and(|rule| services::leader(rule).is_some()) {
+                    heard.keys.push(Key { machine: Machine::Subsets, place: change.place.clone() });
+                }
                 // Those of a first list are looked at again anyway.
                 if list.is_none() || change.before.is_some() {
                     let concerned = observe::concerned(&self.cache, &self.references, resource, &change, now);
@@ -114,13 +126,17 @@ impl State {
                 }
                 continue;
             }
+            for name in route::abandoned(change.before.as_ref(), change.after.as_ref()) {
+                let place = Place { namespace: change.place.namespace.clone(), name };
+                heard.keys.push(Key { machine: Machine::Subsets, place });
+            }
             for name in services::abandoned(change.before.as_ref(), change.after.as_ref()) {
                 let place = Place { namespace: change.place.namespace.clone(), name };
                 heard.keys.push(Key { machine: Machine::Service, place });
             }
             if !is_specified_as_before(&change) {
                 let rollout: Option<Rollout> = change.after.as_ref().map(|rollout| api::read(rollout).object);
-                let referred = rollout.map_or_else(Vec::new, |rollout| observe::referred(&rollout));
+                let referred = rollout.map_or_else(Vec::new, |rollout| observe::referred(&rollout, &self.apis));
                 self.references.set(&change.place, referred);
             }
             let key = subject(&change.place);
@@ -182,6 +198,12 @@ impl State {
         self.fence.saw_list(resource, u64::MAX, |_| false)
     }
 
+    /// The versions in which the APIs of a Rollout's routers are spoken: those that the operator chose, and, where a kind
+    /// has moved, the newest that the server has.
+    pub fn apis_for(&self, rollout: &Rollout) -> Apis {
+        if route::has_moved(rollout) { resource::served(&self.apis, &self.cache) } else { self.apis.clone() }
+    }
+
     /// The Rollout of this name, if there is one.
     pub fn rollout(&self, place: &Place) -> Option<Rollout> {
         self.cache.get(&resource::rollouts(), place).map(|rollout| api::read(rollout).object)
@@ -191,7 +213,8 @@ impl State {
     pub fn see(&self, place: &Place, rollout: &Rollout, now: Timestamp) -> Option<Seen> {
         let written = self.written.get(&subject(place)).copied();
         let crowd = if self.queue.depth().0 > CROWD { Crowd::Many } else { Crowd::Few };
-        observe::see(&self.cache, place, rollout, now).map(|seen| Seen { written, crowd, ..seen })
+        let apis = self.apis_for(rollout);
+        observe::see(&self.cache, &apis, place, rollout, now).map(|seen| Seen { written, crowd, ..seen })
     }
 
     /// Who has a pass now. Never one who would decide on less than was written: it is told as `fenced`, and what is seen

@@ -95,11 +95,16 @@ impl Write {
             }
             Action::Route { id, change } => {
                 let (name, verb, body) = match change {
-                    RouteChange::Create(object) => ("", Verb::Create, object),
-                    RouteChange::Patch(patch) => (id.name.as_str(), Verb::Patch, patch),
+                    RouteChange::Create(object) => ("", Verb::Create, object.clone()),
+                    RouteChange::Patch(patch) => (id.name.as_str(), Verb::Patch, patch.clone()),
+                    RouteChange::Delete { uid, version } => {
+                        let body = value!({"preconditions": {"uid": uid, "resourceVersion": version.to_string()}});
+                        (id.name.as_str(), Verb::Delete(uid.clone(), *version), body)
+                    }
                 };
-                let object = ObjectKey { resource: resource::route(id.kind), place: Place::new(&id.namespace, name) };
-                Write { object, subresource: "", verb, body: body.clone() }
+                let resource = resource::route(id.kind, view.routes.apis());
+                let object = ObjectKey { resource, place: Place::new(&id.namespace, name) };
+                Write { object, subresource: "", verb, body }
             }
             Action::DeleteSet { name, uid } => {
                 let set = view.sets.iter().find(|set| set.info.name == *name);

@@ -16,6 +16,7 @@ use crate::{
         problem::Problem,
         references::{self, References},
     },
+    route::{self, Leaf},
 };
 
 use Step::{Index as At, Key};
@@ -29,6 +30,11 @@ const APISIX_ROUTE: Sort<'static> = Sort::new("apisix.apache.org", "ApisixRoute"
 const MESH_SERVICE: Sort<'static> = Sort::new("appmesh.k8s.aws", "VirtualService");
 const MESH_ROUTER: Sort<'static> = Sort::new("appmesh.k8s.aws", "VirtualRouter");
 const MESH_NODE: Sort<'static> = Sort::new("appmesh.k8s.aws", "VirtualNode");
+
+const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
+/// The kinds of routes of the Gateway API.
+const GATEWAY_KINDS: [route::Kind; 4] =
+    [route::Kind::HttpRoute, route::Kind::GrpcRoute, route::Kind::TcpRoute, route::Kind::TlsRoute];
 
 /// Where a router stands in a Rollout.
 const ROUTING: [&str; 4] = ["spec", "strategy", "canary", "trafficRouting"];
@@ -45,19 +51,26 @@ pub fn check(index: &Index<'_>, rollout: &Object, notes: &mut Notes) {
     let Some(routing) = rollout.value.at(&ROUTING) else { return };
     let service = |field: &str| rollout.value.str_at(&["spec", "strategy", "canary", field]).unwrap_or_default();
     let routed = Routed { rollout, canary: service("canaryService"), stable: service("stableService") };
-    if let Some(nginx) = routing.get("nginx") {
-        ingresses(index, &routed, nginx, "nginx", ["stableIngress", "stableIngresses"], notes);
+    for row in &route::ROUTERS {
+        let configured = routing.get(row.field).is_some();
+        if row.leaf == Leaf::Gateway && (configured || routing.at(&["plugins", route::GATEWAY_PLUGIN]).is_some()) {
+            gateway(index, &routed, configured, notes);
+        }
+        let Some(router) = routing.get(row.field) else { continue };
+        match row.leaf {
+            // Also by its plugin's settings.
+            Leaf::Gateway => {}
+            Leaf::Istio => istio(index, &routed, router, notes),
+            Leaf::Nginx => ingresses(index, &routed, router, "nginx", ["stableIngress", "stableIngresses"], notes),
+            Leaf::Alb => ingresses(index, &routed, router, "alb", ["ingress", "ingresses"], notes),
+            // Its object is made.
+            Leaf::Smi => {}
+            Leaf::Ambassador => mappings(index, &routed, routing, notes),
+            Leaf::AppMesh => app_mesh(index, &routed, routing, notes),
+            Leaf::Traefik => traefik(index, &routed, routing, notes),
+            Leaf::Apisix => apisix(index, &routed, routing, notes),
+        }
     }
-    if let Some(alb) = routing.get("alb") {
-        ingresses(index, &routed, alb, "alb", ["ingress", "ingresses"], notes);
-    }
-    if let Some(istio) = routing.get("istio") {
-        self::istio(index, &routed, istio, notes);
-    }
-    mappings(index, &routed, routing, notes);
-    traefik(index, &routed, routing, notes);
-    apisix(index, &routed, routing, notes);
-    app_mesh(index, &routed, routing, notes);
 }
 
 fn path<'a>(below: &[Step<'a>]) -> Vec<Step<'a>> {
@@ -285,6 +298,69 @@ fn apisix(index: &Index<'_>, routed: &Routed<'_>, routing: &Value, notes: &mut N
         let listed: Vec<&str> =
             rule.list_at(&["backends"]).iter().filter_map(|to| to.str_at(&["serviceName"])).collect();
         lists_both(routed, &at, found, &listed, notes);
+    }
+}
+
+/// The routes of the Gateway API must have rules that lead to both versions, and room for those of steps.
+fn gateway(index: &Index<'_>, routed: &Routed<'_>, configured: bool, notes: &mut Notes) {
+    const MOST_RULES: usize = 16;
+    let at = if configured {
+        path(&[Key("gatewayAPI")])
+    } else {
+        path(&[Key("plugins"), Key(route::GATEWAY_PLUGIN)])
+    };
+    let mut rollout: api::Rollout = api::read(&routed.rollout.value).object;
+    rollout.metadata.namespace = routed.rollout.namespace().to_owned();
+    let steps = rollout.spec.strategy.canary.iter().flat_map(|canary| &canary.steps);
+    let makes_rules = steps.filter(|step| step.set_header_route.is_some()).count();
+    let ids = route::named(&rollout).into_iter().filter(|id| GATEWAY_KINDS.contains(&id.kind));
+    let ids: Vec<route::Id> = ids.collect();
+    let can_have_headers = |id: &route::Id| matches!(id.kind, route::Kind::HttpRoute | route::Kind::GrpcRoute);
+    if makes_rules > 0 && !ids.is_empty() && !ids.iter().any(can_have_headers) {
+        let what = "a step sets a route by header, and only HTTPRoutes and GRPCRoutes can have one";
+        notes.say(routed.rollout, &at, Code::RouterObject, what).remedy = "name an HTTPRoute or a GRPCRoute".into();
+    }
+    let managed = routed.rollout.value.at(&ROUTING).map(|routing| routing.list_at(&["managedRoutes"]));
+    for (i, managed) in managed.unwrap_or_default().iter().enumerate() {
+        let Some(name) = managed.str_at(&["name"]) else { continue };
+        if !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b)) {
+            let what = format!("{name} cannot be the name of a rule, which has lower-case letters, digits, `-` and `.`");
+            let at = path(&[Key("managedRoutes"), At(i), Key("name")]);
+            notes.say(routed.rollout, &at, Code::RouterObject, what).remedy = "choose another name".into();
+        }
+    }
+    for id in ids.iter().filter(|id| !id.is_every()) {
+        let sort = Sort::new(GATEWAY_GROUP, id.kind.word());
+        let Some(found) = look_up_in(index, routed.rollout, &at, sort, &id.namespace, &id.name, notes) else { continue };
+        let rules = found.value.list_at(&["spec", "rules"]);
+        let leads_to = |rule: &&Value, service: &str| {
+            rule.list_at(&["backendRefs"]).iter().any(|backend| backend.str_at(&["name"]) == Some(service))
+        };
+        let services = [routed.canary, routed.stable];
+        if services.iter().any(|service| service.is_empty()) {
+            continue;
+        }
+        let weighted = rules.iter().filter(|rule| services.iter().all(|service| leads_to(rule, service))).count();
+        if weighted == 0 {
+            let what = format!(
+                "no rule of the {} {} leads to both {} and {}",
+                found.kind(),
+                found.name(),
+                routed.stable,
+                routed.canary
+            );
+            let finding = notes.say(routed.rollout, &at, Code::RouterObject, what);
+            finding.remedy = "give a rule both Services as backends".into();
+            finding.also.push((spot(found, &[Key("spec"), Key("rules")]), "the rules that there are".into()));
+        } else if rules.len() + weighted * makes_rules > MOST_RULES {
+            let what = format!(
+                "with the rules of its steps the {} {} would have {} rules, and a route can have {MOST_RULES}",
+                found.kind(),
+                found.name(),
+                rules.len() + weighted * makes_rules
+            );
+            notes.say(routed.rollout, &at, Code::RouterObject, what).remedy = "split the route".into();
+        }
     }
 }
 

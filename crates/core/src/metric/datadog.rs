@@ -6,7 +6,11 @@ use std::{cmp::Ordering, time::Duration};
 
 use jiff::Timestamp;
 
-use super::{Ask, Request, Response, Talk, ago, digits, entry, failed, length, listed, query, started};
+use super::{
+    Ask, Request, Response, Talk,
+    address::{Address, Query},
+    digits, entry, failed, length, listed, started,
+};
 use crate::{
     analysis::expression::Val,
     api::{DatadogMetric, Measurement},
@@ -123,22 +127,27 @@ fn timeout(datadog: &DatadogMetric) -> Result<Duration, String> {
 
 /// What to ask.
 fn ask(datadog: &DatadogMetric, keys: &Keys, now: Timestamp) -> Result<Request, String> {
-    let from = ago(now, length(&datadog.interval)?);
-    let (address, timeout) = (keys.address.trim_end_matches('/'), timeout(datadog)?);
+    // Whole seconds, also where milliseconds are asked for.
+    let now = now.as_second();
+    let from = now.saturating_sub(length(&datadog.interval)?.as_secs());
+    // Without a version the API server would have said v1: such a request goes there, as in Argo Rollouts.
+    let path = if datadog.api_version == "v2" { "/api/v2/query/scalar" } else { "/api/v1/query" };
+    let (address, timeout) = (format!("{}{path}", keys.address), timeout(datadog)?);
+    let address = Address::of(&address);
     let request = if datadog.api_version == "v1" {
-        let (from, to) = (from.as_second().to_string(), now.as_second().to_string());
-        let pairs = query([("query", datadog.query.as_str()), ("from", &from), ("to", &to)]);
-        Request::get(format!("{address}/api/v1/query?{pairs}"), timeout).with("Content-Type", "application/json")
+        let mut pairs = Query::of(address.query.unwrap_or_default());
+        pairs.set("query", &datadog.query);
+        pairs.set("from", &from.to_string());
+        pairs.set("to", &now.to_string());
+        Request::get(address.with(&pairs), timeout).with("Content-Type", "application/json")
     } else {
-        // Without a version the API server would have said v1: such a request goes there, as in Argo Rollouts.
-        let path = if datadog.api_version == "v2" { "/api/v2/query/scalar" } else { "/api/v1/query" };
         let body = scalar_request(datadog, from, now).to_json();
-        Request::post(format!("{address}{path}"), "application/json", body, timeout)
+        Request::post(address.requested(), "application/json", body, timeout)
     };
     Ok(request.with("Dd-Api-Key", keys.api.expose()).with("Dd-Application-Key", keys.app.expose()))
 }
 
-fn scalar_request(datadog: &DatadogMetric, from: Timestamp, to: Timestamp) -> Value {
+fn scalar_request(datadog: &DatadogMetric, from: i64, to: i64) -> Value {
     let aggregator = if datadog.aggregator.is_empty() { "last" } else { &datadog.aggregator };
     let one = |name: &str, query: &str| value!({"aggregator": aggregator, "data_source": "metrics", "name": name, "query": query});
     let queries = if datadog.query.is_empty() {
@@ -152,9 +161,9 @@ fn scalar_request(datadog: &DatadogMetric, from: Timestamp, to: Timestamp) -> Va
     };
     let attributes = value!({
         "formulas": formulas,
-        "from": from.as_millisecond(),
+        "from": from.saturating_mul(1000),
         "queries": queries,
-        "to": to.as_millisecond(),
+        "to": to.saturating_mul(1000),
     });
     value!({"data": {"type": "scalar_request", "attributes": attributes}})
 }
@@ -244,6 +253,7 @@ fn points(body: &Value) -> Result<Found, String> {
 
 /// The first number of the first column of numbers, or all of them if they belong to groups.
 fn columns(body: &Value) -> Result<Found, String> {
+    shaped(body).ok_or_else(|| "Could not parse JSON body: it has another shape".to_owned())?;
     let errors = body.at(&["data", "errors"]).and_then(Value::as_str).unwrap_or_default();
     if !errors.is_empty() {
         return Err(format!("There were errors in your query: {errors}"));
@@ -264,6 +274,33 @@ fn columns(body: &Value) -> Result<Found, String> {
         Some((_, number)) if groups.is_empty() => Found::One(*number),
         Some(_) => Found::Grouped(found),
     })
+}
+
+/// Whether an answer has the shape that it must have to be read at all.
+fn shaped(body: &Value) -> Option<()> {
+    let object = |value: Option<&Value>| match value {
+        None | Some(Value::Null | Value::Map(_)) => Some(()),
+        Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) | Value::List(_)) => None,
+    };
+    object(Some(body))?;
+    object(body.get("data"))?;
+    object(body.at(&["data", "attributes"]))?;
+    match body.at(&["data", "errors"]) {
+        None | Some(Value::Null | Value::Str(_)) => {}
+        Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::List(_) | Value::Map(_)) => return None,
+    }
+    let columns = match body.at(&["data", "attributes", "columns"]) {
+        None | Some(Value::Null) => &[],
+        Some(columns) => columns.as_list()?,
+    };
+    for column in columns {
+        object(Some(column))?;
+        match column.get("values") {
+            None | Some(Value::Null | Value::List(_)) => {}
+            Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) | Value::Map(_)) => return None,
+        }
+    }
+    Some(())
 }
 
 /// The name of a group: what every column of names says in its row.

@@ -4,8 +4,17 @@
 
 use std::time::Duration;
 
-use super::{Ask, Request, Response, Talk, failed, listed, query, started};
-use crate::{analysis::expression::Val, api::GraphiteMetric, kubernetes::value::Value};
+use super::{
+    Ask, Request, Response, Talk,
+    address::{Address, Query, joined},
+    failed, listed, started,
+};
+use crate::{
+    analysis::expression::Val,
+    api::GraphiteMetric,
+    kubernetes::{status::go_quoted, value::Value},
+    model::go_number,
+};
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -29,12 +38,12 @@ fn ask(graphite: &GraphiteMetric) -> Result<Request, String> {
         return Err(format!("Graphite address {address} is not a valid URL"));
     }
     let wanted: String = graphite.query.split_whitespace().collect();
-    let pairs = form_urlencoded::parse(wanted.as_bytes());
-    let mut pairs: Vec<(String, String)> =
-        pairs.filter(|(key, _)| key != "format").map(|(key, value)| (key.into_owned(), value.into_owned())).collect();
-    pairs.push(("format".to_owned(), "json".to_owned()));
-    let pairs = query(pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())));
-    Ok(Request::get(format!("{}/render?{pairs}", address.trim_end_matches('/')), TIMEOUT))
+    let wanted = wanted.split_once('#').map_or(wanted.as_str(), |(before, _)| before);
+    let mut pairs = Query::of(wanted);
+    pairs.set("format", "json");
+    let address = Address::of(address);
+    let path = joined(address.path, "render");
+    Ok(Request::get(Address { path: &path, query: None, ..address }.with(&pairs), TIMEOUT))
 }
 
 /// A number as Go prints it with `%f`.
@@ -74,8 +83,7 @@ fn point(point: &Value) -> Result<Option<f64>, String> {
         Value::Null => None,
         Value::Int(_) | Value::Float(_) => value.as_float(),
         Value::Str(text) => {
-            let number = text.as_str().parse();
-            Some(number.map_err(|_| format!("strconv.ParseFloat: parsing \"{text}\": invalid syntax"))?)
+            Some(go_number::float(text).map_err(|why| format!("strconv.ParseFloat: parsing {}: {why}", go_quoted(text)))?)
         }
         Value::Bool(_) | Value::List(_) | Value::Map(_) => {
             return Err(format!("error unmarshaling value: {}", print(value)));

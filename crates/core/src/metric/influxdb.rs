@@ -9,7 +9,9 @@ use http::StatusCode;
 use jiff::Timestamp;
 
 use super::{Ask, Request, Response, Talk, entry, failed, length, query, started};
-use crate::{analysis::expression::Val, api::InfluxdbMetric, kubernetes::value::Value, value};
+use crate::{
+    analysis::expression::Val, api::InfluxdbMetric, kubernetes::value::Value, model::go_number, value,
+};
 
 /// The Secret with the settings if none is named.
 const SECRET: &str = "influxdb";
@@ -129,7 +131,7 @@ fn typed(kind: &str, text: &str) -> Option<Val> {
     }
     match kind {
         "string" => Some(Val::text(text)),
-        "double" => text.parse().ok().map(Val::Float),
+        "double" => go_number::float(text).ok().map(Val::Float),
         "long" => text.parse().ok().map(Val::Int),
         "unsignedLong" => {
             let number: u64 = text.parse().ok()?;

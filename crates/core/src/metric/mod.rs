@@ -3,6 +3,7 @@
 //! A measurement is a conversation: [`ask`] is given all that was heard so far and says what is to be done next, until
 //! the measurement is known. Never asks anybody: requests are values, and `io` carries them out.
 
+pub mod address;
 pub mod aws;
 pub mod cbor;
 pub mod cloudwatch;
@@ -111,7 +112,7 @@ impl Request {
     pub fn get(url: String, timeout: Duration) -> Request {
         Request {
             method: "GET".to_owned(),
-            url,
+            url: address::Address::of(&url).requested(),
             headers: Vec::new(),
             body: Vec::new(),
             after: Duration::ZERO,

@@ -31,7 +31,8 @@ pub fn next(talk: &Talk<'_>, wavefront: &WavefrontMetric) -> Ask {
 
 /// What to ask.
 fn ask(wavefront: &WavefrontMetric, token: &str, now: Timestamp) -> Request {
-    let moment = now.as_millisecond().to_string();
+    // Whole seconds.
+    let moment = now.as_second().saturating_mul(1000).to_string();
     let pairs = query([
         ("q", wavefront.query.as_str()),
         ("s", &moment),

@@ -15,6 +15,7 @@ pub mod experiment;
 pub mod git_source;
 pub mod glob;
 pub mod go_json;
+pub mod go_number;
 pub mod hash;
 pub mod health;
 pub mod int_or_string;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 
 use super::{strategy::AfterAbort, weight::MaxWeight};
-use crate::kubernetes::value::Value;
+use crate::{api::GatewayTrafficRouting, kubernetes::value::Value};
 
 /// How traffic is split, and what follows from it for the pods.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +52,8 @@ pub enum Router {
     Traefik(Traefik),
     /// Apache APISIX.
     Apisix(Apisix),
+    /// The Gateway API, as it was given: which routes there are is known once they are seen.
+    Gateway(Box<GatewayTrafficRouting>),
     /// A plugin.
     Plugin(Plugin),
 }

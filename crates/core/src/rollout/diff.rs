@@ -97,6 +97,13 @@ pub enum RouteChange {
     Create(Value),
     /// It is changed by a merge patch, for this very version of it only: what it says may be about others, too.
     Patch(Value),
+    /// It is deleted, if it is this very version of it.
+    Delete {
+        /// Its identity.
+        uid: Text,
+        /// Its version.
+        version: u64,
+    },
 }
 
 /// What an action changes.
@@ -138,7 +145,7 @@ pub fn diff(view: &View, verdict: &Verdict) -> Vec<Action> {
             actions.extend(change(Subject::Service, name, &before.object, after));
         }
     }
-    actions.extend(target.routes.changed().iter().filter_map(|id| route(view, id, target.routes.get(id)?)));
+    actions.extend(target.routes.changed().iter().filter_map(|id| route(view, id, target.routes.get(id))));
     let runs: BTreeMap<&Text, &Value> = view.runs.iter().map(|run| (&run.name, &run.object)).collect();
     let begun = target.runs.iter().filter(|(name, _)| !runs.contains_key(name));
     actions.extend(begun.map(|(_, run)| Action::CreateRun { run: run.clone() }));
@@ -195,10 +202,14 @@ fn scalings(view: &View, target: &Target, seen: &BTreeMap<&str, &Value>) -> Vec<
     all.filter_map(|(before, (name, after))| change(Subject::Set, name, before, after)).collect()
 }
 
-fn route(view: &View, id: &Id, after: &Value) -> Option<Action> {
-    let change = match view.routes.get(id) {
-        None => RouteChange::Create(after.clone()),
-        Some(before) => {
+fn route(view: &View, id: &Id, after: Option<&Value>) -> Option<Action> {
+    let change = match (view.routes.get(id), after) {
+        (None, after) => RouteChange::Create(after?.clone()),
+        (Some(before), None) => {
+            let version = before.str_at(&["metadata", "resourceVersion"]).and_then(|version| version.parse().ok());
+            RouteChange::Delete { uid: uid(before), version: version.unwrap_or_default() }
+        }
+        (Some(before), Some(after)) => {
             let mut patch = merge_patch(before, after)?;
             for key in ["uid", "resourceVersion"] {
                 patch.set_at(&["metadata", key], before.at(&["metadata", key]).cloned().unwrap_or_default());

@@ -120,9 +120,7 @@ pub(super) fn problems(
     if let Some(missing) = route::missing(rollout, routes) {
         return vec![Words::Field(missing).to_string()];
     }
-    let of = |kind: route::Kind| routes.iter().filter(move |(id, _)| id.kind == kind).map(|(_, object)| object.clone());
-    found.ingresses = of(route::Kind::Ingress).collect();
-    found.virtual_services = of(route::Kind::VirtualService).collect();
+    route::refer(rollout, routes, &mut found);
     references::check(rollout, &found).argo.iter().map(Words::to_string).collect()
 }
 

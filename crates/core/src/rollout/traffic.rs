@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, ops::ControlFlow};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     pass::{Pass, end},
@@ -18,16 +18,23 @@ use crate::{
     api::{
         CanaryStrategy, RolloutStatus, RolloutTrafficRouting, TrafficWeights, WeightDestination,
         constants::{
-            message,
+            condition, message,
             ping_pong::{PING, PONG},
             reason,
         },
     },
     kubernetes::value::Text,
-    model::{health::is_fully_promoted, limits, replica_set::ReplicaSet},
-    route::{self, Leaf, Move, Problem, Services, Verification},
+    model::{
+        conditions,
+        health::{is_fully_promoted, wants_verified_weight},
+        limits,
+        replica_set::ReplicaSet,
+    },
+    route::{self, Accepted, Leaf, Move, Problem, Services, Verification},
 };
 
+/// How long a route's gateways have to accept its weights, from when there was progress last.
+const ACCEPTED_WITHIN: SignedDuration = SignedDuration::from_mins(2);
 /// How long until a load balancer is asked again.
 const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
@@ -289,28 +296,72 @@ impl<'v> Pass<'v> {
         let recorded = self.recorded().map(|weights| (&weights.canary, &weights.stable));
         let is_as_asked =
             self.next.canary.weights.as_ref().map(|weights| (&weights.canary, &weights.stable)) == recorded;
-        let verified = match view.verification {
-            Verification::NotAsked => {
-                if leaf == Leaf::Alb {
-                    (self.next.alb, self.next.albs) = (None, Vec::new());
-                }
+        let verified = match (leaf, view.verification) {
+            (Leaf::Gateway, _) => self.accepted(aim),
+            (Leaf::Alb, Verification::NotAsked) => {
+                (self.next.alb, self.next.albs) = (None, Vec::new());
                 None
             }
-            Verification::Agrees => Some(is_as_asked),
-            Verification::Differs => Some(false),
+            (Leaf::Alb, Verification::Agrees) => Some(is_as_asked),
+            (Leaf::Alb, Verification::Differs) => {
+                self.because(format!("the load balancer does not send {} to the new version yet", aim.weight));
+                Some(false)
+            }
+            (
+                Leaf::Istio
+                | Leaf::Nginx
+                | Leaf::Smi
+                | Leaf::Ambassador
+                | Leaf::AppMesh
+                | Leaf::Traefik
+                | Leaf::Apisix,
+                _,
+            ) => return ControlFlow::Continue(()),
         };
         if let Some(weights) = &mut self.next.canary.weights {
             weights.verified = verified;
         }
         if verified == Some(false) {
             self.wake_at(end(view.now, ASK_AGAIN));
-            self.because(format!("the load balancer does not send {} to the new version yet", aim.weight));
             if aim.weight == self.max_weight() && is_as_asked {
                 // At the very end old pods would go next.
                 return ControlFlow::Break(());
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// Whether the routes say that their gateways have taken over the weights, as far as they say anything. What was written
+    /// in this pass nobody can have seen; and a gateway that never says anything does not stop an update for ever.
+    fn accepted(&mut self, aim: &Aim) -> Option<bool> {
+        let view = self.view;
+        if !wants_verified_weight(&view.rollout, aim.weight) {
+            return None;
+        }
+        let weights = Move::Weights { canary: aim.weight, additional: &aim.additional };
+        let before = self.recorded().and_then(|weights| weights.verified);
+        match route::verify(Leaf::Gateway, &view.rollout, &view.routes, weights) {
+            Accepted::NotAsked => None,
+            Accepted::Yes(None) => Some(true),
+            Accepted::Yes(Some(what)) => {
+                if before != Some(true) {
+                    self.warn(reason::WEIGHT_VERIFY_ERROR, what);
+                }
+                Some(true)
+            }
+            Accepted::NotYet(what) => {
+                let progressing = conditions::find(&view.rollout.status.conditions, condition::PROGRESSING);
+                let since: Option<Timestamp> = progressing.map(|progressing| progressing.last_update_time.into());
+                if since.is_some_and(|since| end(since, ACCEPTED_WITHIN) > view.now) {
+                    self.because(format!("waits until the routes are accepted: {what}"));
+                    return Some(false);
+                }
+                if before == Some(false) {
+                    self.warn(reason::WEIGHT_VERIFY_ERROR, format!("goes on although {what}"));
+                }
+                None
+            }
+        }
     }
 
     /// What status says of where traffic goes.

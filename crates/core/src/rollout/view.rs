@@ -34,7 +34,7 @@ use crate::{
         strategy::AntiAffinity,
         template::{self, Wanted},
     },
-    route::{self, Id, Kind, RouteScope, Routed, Routes, Verification},
+    route::{self, Apis, Id, Kind, RouteScope, Routed, Routes, Verification},
 };
 
 /// What was read for one decision.
@@ -63,6 +63,9 @@ pub struct Seen {
     /// The kinds of its routers' objects that the server does not know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<Kind>,
+    /// The versions in which its routers' APIs are spoken.
+    #[serde(skip_serializing_if = "Apis::are_usual")]
+    pub apis: Apis,
     /// Where the objects of its routers may be.
     #[serde(skip_serializing_if = "RouteScope::is_usual")]
     pub route_scope: RouteScope,
@@ -270,7 +273,7 @@ impl View {
         let workload = workload::resolve(&mut rollout, seen.workload.as_ref());
         let from = if matches!(workload, Ok(Some(_))) { PodsFrom::Workload } else { PodsFrom::Manifest };
         let services: BTreeMap<Text, Service> = seen.services.iter().map(service).collect();
-        let routes = Routes::seen(&seen.routes).without(&seen.unserved);
+        let routes = Routes::seen(&seen.routes).speaking(seen.apis.clone()).without(&seen.unserved);
         let routes = routes.within(&rollout.metadata.namespace, seen.route_scope);
         let mut invalid = invalid(&rollout, &workload, from, &services, &seen.templates, &routes);
         let hash = hash::pod_template(&rollout.spec.template, rollout.status.collision_count);

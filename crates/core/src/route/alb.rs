@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Id, Kind, Move, Problem, Route, Routes, Services, Told, agreed, ingress};
+use super::{Asked, Id, Kind, Leaf, Move, Problem, Route, Router, Routes, Row, Services, Told, agreed, ingress};
 use crate::{
     api::{
         AlbTrafficRouting, CanaryStrategy, HeaderRoutingMatch, Rollout, RolloutTrafficRouting, SetHeaderRoute,
         WeightDestination,
         constants::{annotation, reason},
     },
-    kubernetes::value::Value,
-    model::path::go_json,
+    kubernetes::{status::FieldError, value::Value},
+    model::{path::go_json, references::References},
 };
 
 /// What annotations of the controller begin with, if nothing else is said.
@@ -77,16 +77,31 @@ struct Header {
 /// Which annotations of an Ingress are whose, by Rollout.
 type Managed = BTreeMap<String, Vec<String>>;
 
+pub const ROW: Row = Row {
+    leaf: Leaf::Alb,
+    name: "ALB",
+    field: "alb",
+    kinds: &[Kind::Ingress],
+    is_used: |routing| routing.alb.is_some(),
+    router: |asked| Some(Box::new(Writer::of(asked)?)),
+};
+
 /// What a Rollout says about its load balancer.
-pub struct Writer<'r> {
-    pub rollout: &'r Rollout,
-    pub canary: &'r CanaryStrategy,
-    pub routing: &'r RolloutTrafficRouting,
-    pub alb: &'r AlbTrafficRouting,
+struct Writer<'r> {
+    rollout: &'r Rollout,
+    canary: &'r CanaryStrategy,
+    routing: &'r RolloutTrafficRouting,
+    alb: &'r AlbTrafficRouting,
 }
 
-impl Writer<'_> {
-    pub fn write(&self, routes: &mut Routes, step: Move<'_>, told: &mut Vec<Told>) -> Result<(), Problem> {
+impl Router for Writer<'_> {
+    fn ids(&self) -> Vec<Id> {
+        let single = Some(&self.alb.ingress).filter(|name| !name.is_empty());
+        let names = single.into_iter().chain(&self.alb.ingresses);
+        names.map(|name| Id::beside(self.rollout, Kind::Ingress, name)).collect()
+    }
+
+    fn write(&self, routes: &mut Routes, step: Move<'_>, told: &mut Vec<Told>) -> Result<(), Problem> {
         match step {
             Move::Weights { canary, additional } => self.each(routes, told, |ingress, name| {
                 self.weigh(ingress, name, canary, additional)?;
@@ -104,7 +119,7 @@ impl Writer<'_> {
         }
     }
 
-    pub fn read(&self, routes: &Routes) -> Option<Route> {
+    fn read(&self, routes: &Routes) -> Option<Route> {
         agreed(self.ingresses().iter().map(|name| {
             let ingress = routes.get(&Id::beside(self.rollout, Kind::Ingress, name))?;
             let text = ingress.str_at(&["metadata", "annotations", &self.key("actions", self.root())])?;
@@ -122,6 +137,21 @@ impl Writer<'_> {
         }))
     }
 
+    fn refer(&self, routes: &Routes, found: &mut References) {
+        ingress::refer(&self.ids(), routes, found);
+    }
+
+    fn missing(&self, routes: &Routes) -> Option<FieldError> {
+        let fields = ["alb.ingress", "alb.ingresses"];
+        ingress::missing(self.rollout, routes, fields, &self.alb.ingress, &self.alb.ingresses)
+    }
+}
+
+impl<'r> Writer<'r> {
+    fn of(Asked { rollout, canary, routing }: Asked<'r>) -> Option<Writer<'r>> {
+        Some(Writer { rollout, canary, routing, alb: routing.alb.as_ref()? })
+    }
+
     /// Changes each Ingress, and tells of those that are not as they were.
     fn each(
         &self,
@@ -131,7 +161,7 @@ impl Writer<'_> {
     ) -> Result<(), Problem> {
         for name in self.ingresses() {
             let id = Id::beside(self.rollout, Kind::Ingress, name);
-            let before = routes.get(&id).ok_or_else(|| Problem::Missing(Kind::Ingress, name.clone()))?;
+            let before = routes.must(&id)?;
             let mut after = before.clone();
             let message = change(&mut after, name)?;
             if after != *before {

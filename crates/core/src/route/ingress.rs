@@ -2,7 +2,13 @@
 //!
 //! Never looks at anything but paths of http rules; a path without a Service leads to none.
 
-use crate::{kubernetes::value::Value, value};
+use super::{Id, Kind, Routes};
+use crate::{
+    api::Rollout,
+    kubernetes::{status::FieldError, value::Value},
+    model::references::References,
+    value,
+};
 
 /// The Service that a path leads to; empty if to none.
 pub fn service(path: &Value) -> &str {
@@ -37,6 +43,33 @@ pub fn by_annotation(name: &str) -> Value {
         "pathType": "ImplementationSpecific",
         "backend": {"service": {"name": name, "port": {"name": "use-annotation"}}},
     })
+}
+
+/// Adds the Ingresses of these names that exist, each once.
+pub fn refer(ids: &[Id], routes: &Routes, found: &mut References) {
+    for ingress in ids.iter().filter_map(|id| routes.get(id)) {
+        if !found.ingresses.contains(ingress) {
+            found.ingresses.push(ingress.clone());
+        }
+    }
+}
+
+/// What Argo Rollouts says of the first that does not exist, of one Ingress or of several, each with its field.
+pub fn missing(
+    rollout: &Rollout,
+    routes: &Routes,
+    fields: [&str; 2],
+    one: &String,
+    several: &[String],
+) -> Option<FieldError> {
+    let (field, value, names) = match several {
+        [] => (fields[0], Value::from(one.as_str()), std::slice::from_ref(one)),
+        names => (fields[1], Value::list(names.iter().map(|name| name.as_str().into())), names),
+    };
+    let is_missing = |name: &&String| routes.get(&Id::beside(rollout, Kind::Ingress, name)).is_none();
+    let name = names.iter().find(is_missing)?;
+    let field = format!("spec.strategy.canary.trafficRouting.{field}");
+    Some(FieldError::invalid(field, value, Kind::Ingress.not_found(&routes.apis, name)))
 }
 
 #[cfg(test)]

@@ -3,15 +3,23 @@
 //! In the routes that a Rollout names, the weights of its destinations are ours, and what goes to nobody it knows is taken
 //! away; routes that steps may make are ours as a whole. Everything else stays.
 
-use super::{Id, Kind, Move, Problem, Route, Routes, Services, Told, agreed, nested};
+use super::{
+    Asked, Id, Kind, Leaf, Move, Problem, Route, RouteScope, Router, Routes, Row, Services, Told, agreed, nested,
+};
 use crate::{
     api::{
         CanaryStrategy, IstioDestinationRule, IstioTrafficRouting, IstioVirtualService, Rollout, RolloutTrafficRouting,
         SetHeaderRoute, SetMirrorRoute, StringMatch, WeightDestination,
         constants::{annotation, label, reason},
     },
-    kubernetes::value::Value,
-    model::{references, refers},
+    kubernetes::{
+        status::FieldError,
+        value::{Map, Text, Value},
+    },
+    model::{
+        references::{self, References},
+        refers,
+    },
     value,
 };
 
@@ -20,12 +28,21 @@ const TOTAL: i64 = 100;
 /// The lists of routes in a VirtualService.
 const LISTS: [&str; 3] = ["http", "tls", "tcp"];
 
+pub const ROW: Row = Row {
+    leaf: Leaf::Istio,
+    name: "Istio",
+    field: "istio",
+    kinds: &[Kind::VirtualService, Kind::DestinationRule],
+    is_used: |routing| routing.istio.is_some(),
+    router: |asked| Some(Box::new(Writer::of(asked)?)),
+};
+
 /// What a Rollout says about its mesh.
-pub struct Writer<'r> {
-    pub rollout: &'r Rollout,
-    pub canary: &'r CanaryStrategy,
-    pub routing: &'r RolloutTrafficRouting,
-    pub istio: &'r IstioTrafficRouting,
+struct Writer<'r> {
+    rollout: &'r Rollout,
+    canary: &'r CanaryStrategy,
+    routing: &'r RolloutTrafficRouting,
+    istio: &'r IstioTrafficRouting,
 }
 
 /// A destination, by what matters of it.
@@ -46,8 +63,8 @@ enum Role {
     Foreign,
 }
 
-impl<'r> Writer<'r> {
-    pub fn write(&self, routes: &mut Routes, step: Move<'_>, told: &mut Vec<Told>) -> Result<(), Problem> {
+impl Router for Writer<'_> {
+    fn write(&self, routes: &mut Routes, step: Move<'_>, told: &mut Vec<Told>) -> Result<(), Problem> {
         match step {
             Move::Hashes { canary, stable, additional } => self.set_hashes(routes, canary, stable, additional, told),
             Move::Weights { canary, additional } => self.each(routes, told, "", |service, object, _| {
@@ -77,7 +94,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    pub fn read(&self, routes: &Routes) -> Option<Route> {
+    fn read(&self, routes: &Routes) -> Option<Route> {
         let services = self.services().iter();
         agreed(services.flat_map(|service| {
             let readings = routes.get(&self.id(service)).map(|object| self.readings(object, service));
@@ -85,10 +102,35 @@ impl<'r> Writer<'r> {
         }))
     }
 
-    /// The objects that are read and written.
-    pub fn ids(&self) -> Vec<Id> {
+    fn ids(&self) -> Vec<Id> {
         let rule = self.istio.destination_rule.as_ref().map(|rule| self.rule_id(rule));
         self.services().iter().map(|service| self.id(service)).chain(rule).collect()
+    }
+
+    fn refer(&self, routes: &Routes, found: &mut References) {
+        found.virtual_services.extend(self.services().iter().filter_map(|service| routes.get(&self.id(service))).cloned());
+    }
+
+    fn missing(&self, routes: &Routes) -> Option<FieldError> {
+        let ids = self.ids();
+        let id = ids.iter().find(|id| id.kind == Kind::VirtualService && routes.get(id).is_none())?;
+        let Id { name, namespace, .. } = id;
+        let field = if self.istio.virtual_services.is_empty() { "virtualService" } else { "virtualServices" };
+        let field = format!("spec.strategy.canary.trafficRouting.istio.{field}.name");
+        if routes.scope == RouteScope::Namespace && *namespace != self.rollout.metadata.namespace.as_str() {
+            let what = format!(
+                "the VirtualService is in the namespace {namespace}, and a Rollout routes within its own; \
+                 move it, or have the operator start Tidegate with `--allow-cross-namespace-routes`"
+            );
+            return Some(FieldError::invalid(field, format!("{name}.{namespace}"), what));
+        }
+        Some(FieldError::invalid(field, name.as_str(), id.kind.not_found(&routes.apis, name)))
+    }
+}
+
+impl<'r> Writer<'r> {
+    fn of(Asked { rollout, canary, routing }: Asked<'r>) -> Option<Writer<'r>> {
+        Some(Writer { rollout, canary, routing, istio: routing.istio.as_ref()? })
     }
 
     fn services(&self) -> &[IstioVirtualService] {
@@ -124,10 +166,10 @@ impl<'r> Writer<'r> {
     ) -> Result<(), Problem> {
         for service in self.services() {
             let id = self.id(service);
-            let Some(before) = routes.get(&id) else {
+            let before = routes.must(&id).map_err(|problem| {
                 told.push(not_found(&id));
-                return Err(Problem::Missing(Kind::VirtualService, id.name.to_string()).within(missing));
-            };
+                problem.within(missing)
+            })?;
             let host = self.rule_host(routes);
             if let (Err(_), Some(rule), false) = (&host, &self.istio.destination_rule, missing.is_empty()) {
                 told.push(not_found(&self.rule_id(rule)));
@@ -145,8 +187,7 @@ impl<'r> Writer<'r> {
     /// The host of the DestinationRule; none without one.
     fn rule_host(&self, routes: &Routes) -> Result<String, Problem> {
         let Some(rule) = &self.istio.destination_rule else { return Ok(String::new()) };
-        let missing = || Problem::Missing(Kind::DestinationRule, rule.name.clone());
-        let object = routes.get(&self.rule_id(rule)).ok_or_else(missing)?;
+        let object = routes.must(&self.rule_id(rule))?;
         Ok(object.str_at(&["spec", "host"]).unwrap_or_default().to_owned())
     }
 
@@ -426,10 +467,7 @@ impl<'r> Writer<'r> {
     ) -> Result<(), Problem> {
         let Some(rule) = &self.istio.destination_rule else { return Ok(()) };
         let id = self.rule_id(rule);
-        let Some(before) = routes.get(&id) else {
-            told.push(not_found(&id));
-            return Err(Problem::Missing(Kind::DestinationRule, rule.name.clone()));
-        };
+        let before = routes.must(&id).inspect_err(|_| told.push(not_found(&id)))?;
         let mut after = before.clone();
         after.set_at(&["metadata", "annotations", annotation::MANAGED_BY], self.rollout.metadata.name.as_str());
         let mut new: Vec<&WeightDestination> = additional.iter().collect();
@@ -497,6 +535,43 @@ impl<'r> Writer<'r> {
     }
 }
 
+/// The DestinationRule that a Rollout named before a change and does not name after it.
+pub fn abandoned(before: Option<&Value>, after: Option<&Value>) -> Option<Text> {
+    let path = ["spec", "strategy", "canary", "trafficRouting", "istio", "destinationRule", "name"];
+    let name = |rollout: Option<&Value>| rollout.and_then(|rollout| rollout.at(&path)).and_then(Value::as_text).cloned();
+    name(before).filter(|before| name(after).as_ref() != Some(before))
+}
+
+/// The merge patch that gives a DestinationRule back to its owner when the Rollout that it names has gone or names another
+/// one: its subsets are of no version any more.
+///
+/// `rollouts` are those of its namespace, or at least the one that it names.
+pub fn release(rule: &Value, rollouts: &[Rollout]) -> Option<Value> {
+    let name = rule.str_at(&["metadata", "name"])?;
+    let leader = rule.str_at(&["metadata", "annotations", annotation::MANAGED_BY])?;
+    let names_it = |rollout: &Rollout| refers::destination_rule(rollout).is_some_and(|key| key.name == name);
+    if rollouts.iter().any(|rollout| rollout.metadata.name == leader && names_it(rollout)) {
+        return None;
+    }
+    let mut patch = Value::object();
+    // Of this very object as it was seen: a Rollout may take it over at any moment.
+    for field in ["uid", "resourceVersion"] {
+        patch.set_at(&["metadata", field], rule.at(&["metadata", field]).cloned().unwrap_or_default());
+    }
+    patch.set_at(&["metadata", "annotations", annotation::MANAGED_BY], Value::Null);
+    let mut subsets = rule.list_at(&["spec", "subsets"]).to_vec();
+    for subset in &mut subsets {
+        subset.remove_at(&["labels", label::POD_TEMPLATE_HASH]);
+        if subset.get("labels").and_then(Value::as_map).is_some_and(Map::is_empty) {
+            subset.remove_at(&["labels"]);
+        }
+    }
+    if !subsets.is_empty() {
+        patch.set_at(&["spec", "subsets"], subsets);
+    }
+    Some(patch)
+}
+
 /// Whether managed routes with a mirror carry the weights, too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mirrors {
@@ -505,13 +580,9 @@ enum Mirrors {
 }
 
 fn not_found(id: &Id) -> Told {
-    let (reason, word) = match id.kind {
-        Kind::DestinationRule => (reason::DESTINATION_RULE_NOT_FOUND, "DestinationRule"),
-        Kind::VirtualService | Kind::Ingress | Kind::TrafficSplit | Kind::TraefikService => {
-            (reason::VIRTUAL_SERVICE_NOT_FOUND, "VirtualService")
-        }
-    };
-    Told { warning: true, reason, message: format!("{word} `{}` not found", id.name) }
+    let is_rule = id.kind == Kind::DestinationRule;
+    let reason = if is_rule { reason::DESTINATION_RULE_NOT_FOUND } else { reason::VIRTUAL_SERVICE_NOT_FOUND };
+    Told { warning: true, reason, message: format!("{} `{}` not found", id.kind.word(), id.name) }
 }
 
 /// The name of a route or a subset; empty if it has none.
@@ -591,6 +662,48 @@ fn matching<W>(routes: &[Value], wanted: &[W], matches: impl Fn(&Value, &W) -> b
         routes.iter().enumerate().filter(|(_, route)| matches(route, wanted)).map(|(at, _)| at).collect::<Vec<_>>()
     };
     wanted.iter().flat_map(all).collect()
+}
+
+#[cfg(test)]
+mod release_tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_rule_is_given_back_once_its_rollout_names_it_no_more() {
+        let rule = |leader: Option<&str>| {
+            let labels = value!({"app": "web", label::POD_TEMPLATE_HASH: "abc"});
+            let mut rule = value!({"metadata": {"name": "rule", "uid": "u", "resourceVersion": "7"},
+                "spec": {"host": "web", "subsets": [{"name": "stable", "labels": labels},
+                    {"name": "canary", "labels": {label::POD_TEMPLATE_HASH: "def"}}]}});
+            if let Some(leader) = leader {
+                rule.set_at(&["metadata", "annotations", annotation::MANAGED_BY], leader);
+            }
+            rule
+        };
+        let object = |rule: &str| {
+            value!({"metadata": {"name": "web"}, "spec": {"strategy": {"canary": {"trafficRouting": {"istio": {
+                "destinationRule": {"name": rule, "canarySubsetName": "canary", "stableSubsetName": "stable"}}}}}}})
+        };
+        let rollout = |rule: &str| -> Rollout { crate::api::read(&object(rule)).object };
+        let patch = value!({"metadata": {"uid": "u", "resourceVersion": "7", "annotations": {annotation::MANAGED_BY: null}},
+            "spec": {"subsets": [{"name": "stable", "labels": {"app": "web"}}, {"name": "canary"}]}});
+        for (leader, rollouts, expected) in [
+            (Some("web"), vec![rollout("rule")], None),
+            (Some("web"), vec![rollout("other")], Some(&patch)),
+            (Some("web"), vec![], Some(&patch)),
+            (None, vec![], None),
+        ] {
+            assert_eq!(release(&rule(leader), &rollouts).as_ref(), expected, "{leader:?}");
+        }
+        for (before, after, expected) in [
+            (None, Some(object("a")), None),
+            (Some(object("a")), Some(object("a")), None),
+            (Some(object("a")), Some(object("b")), Some("a")),
+            (Some(object("a")), None, Some("a")),
+        ] {
+            assert_eq!(abandoned(before.as_ref(), after.as_ref()).as_deref(), expected, "{before:?} {after:?}");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,21 @@ pub fn text<'v>(object: &'v Value, path: &[&str]) -> Result<Option<&'v str>, Pro
     value.as_str().map(Some).ok_or_else(|| wrong(path, value, "string"))
 }
 
+/// The whole number at a path of fields; `None` if there is none.
+pub fn int(object: &Value, path: &[&str]) -> Result<Option<i64>, Problem> {
+    match field(object, path)? {
+        None => Ok(None),
+        Some(Value::Int(number)) => Ok(Some(*number)),
+        Some(value) => Err(wrong(path, value, "int64")),
+    }
+}
+
+/// The object at a path of fields; `None` if there is none.
+pub fn map<'v>(object: &'v Value, path: &[&str]) -> Result<Option<&'v Value>, Problem> {
+    let Some(value) = field(object, path)? else { return Ok(None) };
+    value.as_map().map(|_| Some(value)).ok_or_else(|| wrong(path, value, "map[string]interface{}"))
+}
+
 fn field<'v>(object: &'v Value, path: &[&str]) -> Result<Option<&'v Value>, Problem> {
     let mut value = object;
     for (at, key) in path.iter().enumerate() {

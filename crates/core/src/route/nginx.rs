@@ -3,11 +3,11 @@
 //! The stable Ingress is only read. What others wrote on the canary's Ingress stays, but for its labels and rules, which
 //! follow the stable one. Knows no routes by header or mirror.
 
-use super::{Id, Kind, Move, Problem, Route, Routes, Told, agreed, ingress};
+use super::{Asked, Id, Kind, Leaf, Move, Problem, Route, Router, Routes, Row, Told, agreed, ingress};
 use crate::{
     api::{CanaryStrategy, NginxTrafficRouting, Rollout, RolloutTrafficRouting, constants},
-    kubernetes::{object, value::Value},
-    model::refers,
+    kubernetes::{object, status::FieldError, value::Value},
+    model::{references::References, refers},
     value,
 };
 
@@ -16,16 +16,31 @@ const PREFIX: &str = "nginx.ingress.kubernetes.io";
 /// The annotation by which Ingresses were assigned to a controller before they had a field for it.
 const CLASS: &str = "kubernetes.io/ingress.class";
 
+pub const ROW: Row = Row {
+    leaf: Leaf::Nginx,
+    name: "Nginx",
+    field: "nginx",
+    kinds: &[Kind::Ingress],
+    is_used: |routing| routing.nginx.is_some(),
+    router: |asked| Some(Box::new(Writer::of(asked)?)),
+};
+
 /// What a Rollout says about its nginx.
-pub struct Writer<'r> {
-    pub rollout: &'r Rollout,
-    pub canary: &'r CanaryStrategy,
-    pub routing: &'r RolloutTrafficRouting,
-    pub nginx: &'r NginxTrafficRouting,
+struct Writer<'r> {
+    rollout: &'r Rollout,
+    canary: &'r CanaryStrategy,
+    routing: &'r RolloutTrafficRouting,
+    nginx: &'r NginxTrafficRouting,
 }
 
-impl Writer<'_> {
-    pub fn write(&self, routes: &mut Routes, step: Move<'_>, told: &mut Vec<Told>) -> Result<(), Problem> {
+impl Router for Writer<'_> {
+    fn ids(&self) -> Vec<Id> {
+        let single = Some(&self.nginx.stable_ingress).filter(|name| !name.is_empty());
+        let stable = single.into_iter().chain(&self.nginx.stable_ingresses);
+        stable.flat_map(|name| [Id::beside(self.rollout, Kind::Ingress, name), self.canary_of(name)]).collect()
+    }
+
+    fn write(&self, routes: &mut Routes, step: Move<'_>, told: &mut Vec<Told>) -> Result<(), Problem> {
         match step {
             Move::Weights { canary, additional: _ } => {
                 self.stable_ingresses().iter().try_for_each(|name| self.weigh(routes, name, canary, told))
@@ -34,7 +49,7 @@ impl Writer<'_> {
         }
     }
 
-    pub fn read(&self, routes: &Routes) -> Option<Route> {
+    fn read(&self, routes: &Routes) -> Option<Route> {
         agreed(self.stable_ingresses().iter().map(|stable| {
             let ingress = routes.get(&self.canary_of(stable))?;
             let number = |key: &str| self.annotation(ingress, key)?.parse::<i64>().ok();
@@ -42,6 +57,34 @@ impl Writer<'_> {
             let total = number("canary-weight-total").unwrap_or(100);
             Some(Route { canary, stable: total - canary, ..Route::default() })
         }))
+    }
+
+    /// The canary's Ingresses that nobody controls: they were orphaned with the Rollout, which was then created again.
+    /// Nobody else makes an Ingress of this name for a canary.
+    fn orphans(&self, routes: &Routes) -> Vec<Id> {
+        let is_orphan = |ingress: &Value| {
+            object::controller(ingress).is_none() && self.annotation(ingress, "canary") == Some("true")
+        };
+        let canaries = self.stable_ingresses().iter().map(|stable| self.canary_of(stable));
+        canaries.filter(|id| routes.get(id).is_some_and(is_orphan)).collect()
+    }
+
+    fn refer(&self, routes: &Routes, found: &mut References) {
+        ingress::refer(&self.ids(), routes, found);
+    }
+
+    fn missing(&self, routes: &Routes) -> Option<FieldError> {
+        // Argo Rollouts looks at the Ingresses of one of the two.
+        let fields = ["nginx.stableIngress", "nginx.StableIngresses"];
+        let nginx = self.nginx;
+        let is_asked = self.routing.alb.is_none();
+        is_asked.then(|| ingress::missing(self.rollout, routes, fields, &nginx.stable_ingress, &nginx.stable_ingresses))?
+    }
+}
+
+impl<'r> Writer<'r> {
+    fn of(Asked { rollout, canary, routing }: Asked<'r>) -> Option<Writer<'r>> {
+        Some(Writer { rollout, canary, routing, nginx: routing.nginx.as_ref()? })
     }
 
     fn stable_ingresses(&self) -> &[String] {
@@ -54,16 +97,6 @@ impl Writer<'_> {
     fn canary_of(&self, stable: &str) -> Id {
         let name = refers::canary_ingress(&self.rollout.metadata.name, stable);
         Id::beside(self.rollout, Kind::Ingress, &name)
-    }
-
-    /// The canary's Ingresses that nobody controls: they were orphaned with the Rollout, which was then created again.
-    /// Nobody else makes an Ingress of this name for a canary.
-    pub fn orphans(&self, routes: &Routes) -> Vec<Id> {
-        let is_orphan = |ingress: &Value| {
-            object::controller(ingress).is_none() && self.annotation(ingress, "canary") == Some("true")
-        };
-        let canaries = self.stable_ingresses().iter().map(|stable| self.canary_of(stable));
-        canaries.filter(|id| routes.get(id).is_some_and(is_orphan)).collect()
     }
 
     fn prefix(&self) -> &str {

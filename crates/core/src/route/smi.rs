@@ -2,7 +2,7 @@
 //!
 //! Made if it is not there; somebody else's is left alone. What others note on it stays. Knows no routes by header or mirror.
 
-use super::{Id, Kind, Move, Problem, Route, Routes, SmiVersion, Told};
+use super::{Asked, Id, Kind, Leaf, Move, Problem, Route, Router, Routes, Row, SmiVersion, Told};
 use crate::{
     api::{CanaryStrategy, Rollout, SmiTrafficRouting, WeightDestination, constants::reason},
     kubernetes::{object, value::Value},
@@ -13,22 +13,35 @@ use crate::{
 /// All of the traffic; a TrafficSplit's weights have no other sum here.
 const TOTAL: i64 = 100;
 
+pub const ROW: Row = Row {
+    leaf: Leaf::Smi,
+    name: "SMI",
+    field: "smi",
+    kinds: &[Kind::TrafficSplit],
+    is_used: |routing| routing.smi.is_some(),
+    router: |asked| Some(Box::new(Writer::of(asked)?)),
+};
+
 /// What a Rollout says about its mesh.
-pub struct Writer<'r> {
-    pub rollout: &'r Rollout,
-    pub canary: &'r CanaryStrategy,
-    pub smi: &'r SmiTrafficRouting,
+struct Writer<'r> {
+    rollout: &'r Rollout,
+    canary: &'r CanaryStrategy,
+    smi: &'r SmiTrafficRouting,
 }
 
-impl Writer<'_> {
-    pub fn write(&self, routes: &mut Routes, step: Move<'_>, told: &mut Vec<Told>) -> Result<(), Problem> {
+impl Router for Writer<'_> {
+    fn ids(&self) -> Vec<Id> {
+        vec![self.id()]
+    }
+
+    fn write(&self, routes: &mut Routes, step: Move<'_>, told: &mut Vec<Told>) -> Result<(), Problem> {
         match step {
             Move::Weights { canary, additional } => self.weigh(routes, canary, additional, told),
             Move::Hashes { .. } | Move::Header(_) | Move::Mirror(_) | Move::Clear => Ok(()),
         }
     }
 
-    pub fn read(&self, routes: &Routes) -> Option<Route> {
+    fn read(&self, routes: &Routes) -> Option<Route> {
         let split = routes.get(&self.id())?;
         let backends = split.list_at(&["spec", "backends"]).iter();
         let backends = backends.map(|backend| (backend.str_at(&["service"]).unwrap_or_default(), weight(backend)));
@@ -43,7 +56,28 @@ impl Writer<'_> {
         })
     }
 
-    pub fn id(&self) -> Id {
+    /// The TrafficSplit, if nobody controls it and this Rollout made it before it was orphaned: it splits the same Service,
+    /// from the canary's to the stable one's.
+    fn orphans(&self, routes: &Routes) -> Vec<Id> {
+        let id = self.id();
+        let Some(split) = routes.get(&id).filter(|split| object::controller(split).is_none()) else { return Vec::new() };
+        let backends = split.list_at(&["spec", "backends"]);
+        let leads_to = |backend: Option<&Value>, service: &str| {
+            backend.is_some_and(|backend| backend.str_at(&["service"]) == Some(service))
+        };
+        let is_ours = split.str_at(&["spec", "service"]) == Some(self.root())
+            && leads_to(backends.first(), &self.canary.canary_service)
+            && leads_to(backends.last(), &self.canary.stable_service);
+        if is_ours { vec![id] } else { Vec::new() }
+    }
+}
+
+impl<'r> Writer<'r> {
+    fn of(Asked { rollout, canary, routing }: Asked<'r>) -> Option<Writer<'r>> {
+        Some(Writer { rollout, canary, smi: routing.smi.as_ref()? })
+    }
+
+    fn id(&self) -> Id {
         let given = self.smi.traffic_split_name.as_str();
         let name = if given.is_empty() { self.rollout.metadata.name.as_str() } else { given };
         Id::beside(self.rollout, Kind::TrafficSplit, name)
@@ -73,7 +107,7 @@ impl Writer<'_> {
             let message = format!("TrafficSplit `{}` created", id.name);
             told.push(Told { warning: false, reason: reason::TRAFFIC_SPLIT_CREATED, message });
             let made = value!({
-                "apiVersion": format!("{}/{}", Kind::TrafficSplit.group(), version.as_str()),
+                "apiVersion": format!("{}/{}", Kind::TrafficSplit.group(&routes.apis), version.as_str()),
                 "kind": Kind::TrafficSplit.word(),
                 "metadata": {
                     "name": id.name.as_str(),
@@ -101,21 +135,6 @@ impl Writer<'_> {
     fn root(&self) -> &str {
         let root = Some(self.smi.root_service.as_str()).filter(|root| !root.is_empty());
         root.unwrap_or(&self.canary.stable_service)
-    }
-
-    /// The TrafficSplit, if nobody controls it and this Rollout made it before it was orphaned: it splits the same Service,
-    /// from the canary's to the stable one's.
-    pub fn orphan(&self, routes: &Routes) -> Option<Id> {
-        let id = self.id();
-        let split = routes.get(&id).filter(|split| object::controller(split).is_none())?;
-        let backends = split.list_at(&["spec", "backends"]);
-        let leads_to = |backend: Option<&Value>, service: &str| {
-            backend.is_some_and(|backend| backend.str_at(&["service"]) == Some(service))
-        };
-        let is_ours = split.str_at(&["spec", "service"]) == Some(self.root())
-            && leads_to(backends.first(), &self.canary.canary_service)
-            && leads_to(backends.last(), &self.canary.stable_service);
-        is_ours.then_some(id)
     }
 }
 
@@ -146,7 +165,7 @@ mod tests {
             let rollout: Rollout = api::read(&value!({"metadata": {"name": "web", "namespace": "shop", "uid": "u"},
                 "spec": {"strategy": {"canary": {"stableService": "stable", "canaryService": "canary",
                     "trafficRouting": {"smi": {}}}}}})).object;
-            let mut routes = Routes::of([]).speaking(Apis { smi: version });
+            let mut routes = Routes::of([]).speaking(Apis { smi: version, ..Apis::default() });
             let id = Id { kind: Kind::TrafficSplit, namespace: "shop".into(), name: "web".into() };
             for (number, (canary, more)) in weights.into_iter().enumerate() {
                 let more: Vec<WeightDestination> = more.into_iter().enumerate().map(|(number, weight)| {

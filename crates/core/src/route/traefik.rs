@@ -3,7 +3,7 @@
 //! Only the weights of the stable and the canary's entry are touched. Knows no routes by header or mirror, and no
 //! destinations of experiments.
 
-use super::{Id, Kind, Move, Problem, Route, Routes, nested};
+use super::{Asked, Id, Kind, Leaf, Move, Problem, Route, Router, Routes, Row, Told, nested};
 use crate::{
     api::{CanaryStrategy, Rollout, TraefikTrafficRouting},
     kubernetes::value::Value,
@@ -14,35 +14,54 @@ const TOTAL: i64 = 100;
 /// Where the services are.
 const SERVICES: [&str; 3] = ["spec", "weighted", "services"];
 
+pub const ROW: Row = Row {
+    leaf: Leaf::Traefik,
+    name: "Traefik",
+    field: "traefik",
+    kinds: &[Kind::TraefikService],
+    is_used: |routing| routing.traefik.is_some(),
+    router: |asked| Some(Box::new(Writer::of(asked)?)),
+};
+
 /// What a Rollout says about its Traefik.
-pub struct Writer<'r> {
-    pub rollout: &'r Rollout,
-    pub canary: &'r CanaryStrategy,
-    pub traefik: &'r TraefikTrafficRouting,
+struct Writer<'r> {
+    rollout: &'r Rollout,
+    canary: &'r CanaryStrategy,
+    traefik: &'r TraefikTrafficRouting,
 }
 
-impl Writer<'_> {
-    pub fn write(&self, routes: &mut Routes, step: Move<'_>) -> Result<(), Problem> {
+impl Router for Writer<'_> {
+    fn ids(&self) -> Vec<Id> {
+        vec![self.id()]
+    }
+
+    fn write(&self, routes: &mut Routes, step: Move<'_>, _: &mut Vec<Told>) -> Result<(), Problem> {
         match step {
             Move::Weights { canary, additional: _ } => self.weigh(routes, canary.into()),
             Move::Hashes { .. } | Move::Header(_) | Move::Mirror(_) | Move::Clear => Ok(()),
         }
     }
 
-    pub fn read(&self, routes: &Routes) -> Option<Route> {
+    fn read(&self, routes: &Routes) -> Option<Route> {
         let services = routes.get(&self.id())?.list_at(&SERVICES);
         let weight = |name: &str| services.get(find(services, name).ok()??)?.int_at(&["weight"]);
         let (canary, stable) = (weight(&self.canary.canary_service)?, weight(&self.canary.stable_service)?);
         Some(Route { canary, stable, ..Route::default() })
     }
+}
 
-    pub fn id(&self) -> Id {
+impl<'r> Writer<'r> {
+    fn of(Asked { rollout, canary, routing }: Asked<'r>) -> Option<Writer<'r>> {
+        Some(Writer { rollout, canary, traefik: routing.traefik.as_ref()? })
+    }
+
+    fn id(&self) -> Id {
         Id::beside(self.rollout, Kind::TraefikService, &self.traefik.weighted_traefik_service_name)
     }
 
     fn weigh(&self, routes: &mut Routes, weight: i64) -> Result<(), Problem> {
         let id = self.id();
-        let before = routes.get(&id).ok_or_else(|| Problem::Missing(Kind::TraefikService, id.name.to_string()))?;
+        let before = routes.must(&id)?;
         let mut services = nested::list(before, &SERVICES)?.ok_or(Problem::NoWeightedServices)?.to_vec();
         for (role, name, weight) in
             [("canary", &self.canary.canary_service, weight), ("stable", &self.canary.stable_service, TOTAL - weight)]

@@ -18,8 +18,8 @@ use crate::{
         object::Object,
         value::{Map, Text, Value},
     },
-    model::refers,
     rollout::services,
+    route,
 };
 
 /// Who owns what, among the objects of a view.
@@ -31,8 +31,12 @@ pub struct Claims {
     services: BTreeSet<Id>,
     /// The objects in which Rollouts set weights and routes, by group, namespace and name: they name no kinds.
     routers: BTreeSet<(Text, Text)>,
+    /// The kinds of which Rollouts may move any object of a namespace, by namespace and kind.
+    every: BTreeSet<(Text, Text)>,
     /// The routes that Rollouts make and remove.
     routes: BTreeSet<Text>,
+    /// The Services that experiments have brought.
+    brought: BTreeSet<Text>,
 }
 
 /// Who claims what, object by object: what one says is not read again as long as it is the same.
@@ -108,7 +112,9 @@ impl Claims {
         self.scaled.extend(other.scaled.iter().cloned());
         self.services.extend(other.services.iter().cloned());
         self.routers.extend(other.routers.iter().cloned());
+        self.every.extend(other.every.iter().cloned());
         self.routes.extend(other.routes.iter().cloned());
+        self.brought.extend(other.brought.iter().cloned());
     }
 
     fn scaler(&mut self, id: &Id, object: &Value, default: &str) {
@@ -122,6 +128,9 @@ impl Claims {
     }
 
     fn rollout(&mut self, id: &Id, object: &Value) {
+        let brought = object.list_at(&["status", "canary", "weights", "additional"]).iter();
+        let brought = brought.filter_map(|other| other.get("serviceName").and_then(Value::as_text)).cloned();
+        let brought: Vec<Text> = brought.collect();
         // Only what it names matters; its pods and how it is doing are most of it.
         let mut bare = object.clone();
         for path in [&["status"][..], &["spec", "template"]] {
@@ -138,42 +147,32 @@ impl Claims {
             let group = workload.api_version.split_once('/').map_or("", |(group, _)| group);
             self.scaled.insert(Id::new(group, &workload.kind, &id.namespace, &workload.name));
         }
-        let keys = refers::ingresses(&rollout).into_iter().chain(refers::virtual_services(&rollout));
-        for key in keys.chain(refers::destination_rule(&rollout)) {
-            self.routers.insert((key.namespace.into(), key.name.into()));
-        }
-        let routing = object.at(&["spec", "strategy", "canary", "trafficRouting"]);
-        if let Some(routing) = routing {
-            self.named_below(&id.namespace, routing);
-            for route in routing.list_at(&["managedRoutes"]) {
-                self.routes.extend(route.get("name").and_then(Value::as_text).cloned());
+        for named in route::named(&rollout) {
+            if named.is_every() {
+                self.every.insert((named.namespace, named.kind.word().into()));
+            } else {
+                self.routers.insert((named.namespace, named.name));
             }
         }
+        let routing = object.at(&["spec", "strategy", "canary", "trafficRouting"]);
+        for route in routing.map(|routing| routing.list_at(&["managedRoutes"])).unwrap_or_default() {
+            self.routes.extend(route.get("name").and_then(Value::as_text).cloned());
+        }
+        if let Some(plugins) = routing.and_then(|routing| routing.get("plugins")) {
+            self.named_below(&id.namespace, plugins);
+        }
+        self.brought.extend(brought);
     }
 
-    /// Takes every name below the settings of a router for that of an object it moves: plugins have shapes of their own.
+    /// Takes every name below the settings of a plugin for that of an object it moves: plugins have shapes of their own.
     fn named_below(&mut self, namespace: &Text, value: &Value) {
         match value {
             Value::Map(map) => {
-                for (key, value) in map.iter().filter(|(key, _)| *key != "managedRoutes") {
-                    let names = [
-                        "name",
-                        "httpRoute",
-                        "grpcRoute",
-                        "tcpRoute",
-                        "weightedTraefikServiceName",
-                        "trafficSplitName",
-                    ];
-                    if let Some(name) = value.as_text().filter(|_| names.contains(&key.as_str())) {
+                for (key, value) in map.iter() {
+                    if let Some(name) = value.as_text().filter(|_| key == "name" || key.ends_with("Route")) {
                         self.routers.insert((namespace.clone(), name.clone()));
                     }
-                    if *key == "mappings"
-                        || *key == "httpRoutes"
-                        || value.as_map().is_some()
-                        || value.as_list().is_some()
-                    {
-                        self.named_below(namespace, value);
-                    }
+                    self.named_below(namespace, value);
                 }
             }
             Value::List(items) => items.iter().for_each(|item| self.named_below(namespace, item)),
@@ -196,7 +195,9 @@ impl Claims {
     pub fn is_router(&self, id: &Id) -> bool {
         let routes = ["networking.k8s.io", "extensions"].contains(&&*id.group)
             || super::stage::Stage::of(&id.group, &id.kind) == super::stage::Stage::Route;
-        routes && self.routers.contains(&(id.namespace.clone(), id.name.clone()))
+        routes
+            && (self.routers.contains(&(id.namespace.clone(), id.name.clone()))
+                || self.every.contains(&(id.namespace.clone(), id.kind.clone())))
     }
 
     /// What is applied where git wants `desired`: what is somebody else's is as it is live.
@@ -234,7 +235,26 @@ impl Claims {
 
     /// A router's object with the weights, hashes and made routes that are live.
     fn routed(&self, wanted: &Value, live: &Value) -> Value {
-        let mut routed = kept(wanted, live);
+        let mut own = live.clone();
+        let rules = live.list_at(&["spec", "rules"]);
+        let is_made = |rule: &&Value| rule.str_at(&["name"]).is_some_and(|name| self.is_made(name));
+        if rules.iter().any(|rule| is_made(&rule)) {
+            own.set_at(&["spec", "rules"], Value::list(rules.iter().filter(|rule| !is_made(rule)).cloned()));
+        }
+        let mut routed = kept(wanted, &own);
+        for (list, destinations) in [("rules", "backendRefs"), ("http", "route")] {
+            self.keep_brought(&mut routed, &own, list, destinations);
+        }
+        if rules.iter().any(|rule| is_made(&rule)) && !routed.list_at(&["spec", "rules"]).is_empty() {
+            // Each stays where it is among the others: which of two equal rules wins depends on that.
+            let mut left = routed.list_at(&["spec", "rules"]).to_vec().into_iter();
+            let mut all: Vec<Value> = Vec::new();
+            for rule in rules {
+                if is_made(&rule) { all.push(rule.clone()) } else { all.extend(left.next()) }
+            }
+            all.extend(left);
+            routed.set_at(&["spec", "rules"], all);
+        }
         for stanza in ["http", "tls", "tcp"] {
             let (wanted, live) = (routed.list_at(&["spec", stanza]), live.list_at(&["spec", stanza]));
             let made =
@@ -255,6 +275,42 @@ impl Claims {
         }
         routed
     }
+}
+
+impl Claims {
+    /// Whether a rule bears the name of a route that a Rollout makes, or that of a numbered copy.
+    fn is_made(&self, name: &str) -> bool {
+        let base = name.rsplit_once('-').filter(|(_, number)| number.bytes().all(|b| b.is_ascii_digit()));
+        let is_known = |name: &str| self.routes.iter().any(|known| known == name);
+        is_known(name) || base.is_some_and(|(base, _)| is_known(base))
+    }
+
+    /// Keeps what leads to the Services of experiments.
+    fn keep_brought(&self, routed: &mut Value, live: &Value, list: &str, destinations: &str) {
+        let rules = live.list_at(&["spec", list]);
+        if self.brought.is_empty() || routed.list_at(&["spec", list]).len() != rules.len() {
+            return;
+        }
+        let service = |to: &Value| to.str_at(&["name"]).or_else(|| to.str_at(&["destination", "host"])).map(Text::from);
+        let mut all = routed.list_at(&["spec", list]).to_vec();
+        for (rule, live) in all.iter_mut().zip(rules) {
+            let own = rule.list_at(&[destinations]).to_vec();
+            let is_missing = |to: &&Value| {
+                let service = service(to);
+                service.is_some_and(|name| self.brought.contains(&name) && !own.iter().any(|to| self::service(to, &name)))
+            };
+            let more: Vec<Value> = live.list_at(&[destinations]).iter().filter(is_missing).cloned().collect();
+            if !more.is_empty() {
+                rule.set_at(&[destinations], Value::list(own.iter().cloned().chain(more)));
+            }
+        }
+        routed.set_at(&["spec", list], all);
+    }
+}
+
+/// Whether a destination leads to this Service.
+fn service(to: &Value, name: &str) -> bool {
+    to.str_at(&["name"]).or_else(|| to.str_at(&["destination", "host"])) == Some(name)
 }
 
 /// Annotations that only engines write.
@@ -505,5 +561,29 @@ mod tests {
         assert_eq!(last_writer(&object, &[".metadata.labels.a".to_owned()]).as_deref(), Some("labeller"));
         // A field that somebody removed.
         assert_eq!(last_writer(&object, &[".data.gone".to_owned()]).as_deref(), Some("labeller"));
+    }
+
+    #[test]
+    fn s63_rules_that_steps_made_and_what_experiments_brought_stay_where_they_are() {
+        let mut rollout = rollout(value!({"managedRoutes": [{"name": "h"}], "gatewayAPI": {"httpRoute": "web-route"}}));
+        let brought = value!([{"serviceName": "web-e", "weight": 5}]);
+        rollout.set_at(&["status", "canary", "weights", "additional"], brought);
+        let claims = Claims::of([&rollout].into_iter());
+        let id = Id::new("gateway.networking.k8s.io", "HTTPRoute", "shop", "web-route");
+        let to = |name: &str, weight: i32| value!({"name": name, "weight": weight});
+        let rule = |path: &str, backends: Vec<Value>| value!({"matches": [{"path": {"value": path}}], "backendRefs": Value::list(backends)});
+        let made = |name: &str| value!({"name": name, "backendRefs": [{"name": "web-canary"}]});
+        let route = |rules: Vec<Value>| value!({"spec": {"rules": Value::list(rules)}});
+        let git = route(vec![
+            rule("/a", vec![to("web", 100), to("web-canary", 0)]),
+            rule("/b", vec![to("web", 100), to("web-canary", 0)]),
+        ]);
+        let there = route(vec![
+            made("h"),
+            rule("/a", vec![to("web", 75), to("web-canary", 20), to("web-e", 5)]),
+            rule("/b", vec![to("web", 75), to("web-canary", 20), to("web-e", 5)]),
+            made("h-1"),
+        ]);
+        assert_eq!(claims.settle(&id, &git, Some(&live(there.clone(), Value::Null))), there);
     }
 }

@@ -5,6 +5,7 @@
 //! lower ones is healthy. Never decides whether an object is written at all.
 
 use super::id::Id;
+use crate::route;
 
 /// What is written together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,24 +47,19 @@ impl Stage {
             | ("argoproj.io", "AnalysisTemplate" | "ClusterAnalysisTemplate")
             | ("networking.k8s.io", "NetworkPolicy")
             | ("policy", _) => Stage::Configuration,
-            ("networking.k8s.io", _)
-            | (
-                "networking.istio.io"
-                | "gateway.networking.k8s.io"
-                | "split.smi-spec.io"
-                | "traefik.io"
-                | "traefik.containo.us"
-                | "apisix.apache.org"
-                | "getambassador.io"
-                | "x.getambassador.io"
-                | "appmesh.k8s.aws"
-                | "elbv2.k8s.aws",
-                _,
-            )
+            // Groups that routers had before, or that belong to one.
+            ("traefik.containo.us" | "x.getambassador.io" | "elbv2.k8s.aws", _)
             | ("admissionregistration.k8s.io" | "apiregistration.k8s.io", _) => Stage::Route,
+            (group, _) if is_of_routers(group) => Stage::Route,
             _ => Stage::Workload,
         }
     }
+}
+
+/// Whether routers read objects of this group.
+fn is_of_routers(group: &str) -> bool {
+    let apis = route::Apis::default();
+    !group.is_empty() && route::kinds().iter().any(|kind| kind.group(&apis) == group)
 }
 
 /// What objects are sorted by.

@@ -269,10 +269,6 @@ impl Checker<'_> {
             return Err(format!("{words} arguments to call {name}"));
         }
         match (name.as_str(), kinds.first()) {
-            // A whole number that stands there is taken for one with a fraction; one that is computed is not.
-            ("isNaN" | "isInf", Some(kind)) if *kind == Type::Int && !arguments.iter().all(is_literal) => {
-                Err("interface conversion: interface {} is int64, not float64".to_owned())
-            }
             ("isNaN" | "isInf", Some(kind)) if !kind.is_open() && !kind.is_number() => {
                 Err(format!("cannot use {} as argument (type float64) to call {name} ", kind.name()))
             }
@@ -322,20 +318,17 @@ impl Checker<'_> {
                 Type::List(Box::new(Type::Unknown))
             }
             "abs" if first.is_number() => first,
+            // Said to be what stands first, though it is what comes out.
+            "max" | "min" if kinds.iter().all(Type::is_number) => first,
+            "mean" | "median" if !kinds.is_empty() && kinds.iter().all(Type::is_number) => Type::Float,
+            "sum" => match kinds.get(1) {
+                Some(of_predicate) => of_predicate.clone(),
+                None => first.element(),
+            },
             "now" | "date" => Type::Moment,
             "duration" => Type::Span,
             _ => Type::Unknown,
         })
-    }
-}
-
-/// Whether a number stands there, be it with a sign or a sum of such.
-fn is_literal(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Int(_) | Kind::Float(_) => true,
-        Kind::Unary(_, operand) => is_literal(operand),
-        Kind::Binary(_, left, right) => is_literal(left) && is_literal(right),
-        _ => false,
     }
 }
 

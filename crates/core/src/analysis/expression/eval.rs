@@ -13,7 +13,10 @@ use super::{
     parse::parse,
     value::{Element, Val},
 };
-use crate::kubernetes::{schema::regexp, status::go_quoted};
+use crate::{
+    kubernetes::{schema::regexp, status::go_quoted},
+    model::go_number,
+};
 
 /// How many elements an expression may make in all.
 const BUDGET: usize = 1_000_000;
@@ -266,6 +269,7 @@ impl Machine<'_> {
             return functions::method(&of, method, &arguments?);
         }
         let Kind::Name(name) = &callee.kind else { return Err("this is no function".to_owned()) };
+        let nodes = arguments;
         let arguments: Result<Vec<Val>, String> = arguments.iter().map(|node| self.node(node)).collect();
         let arguments = arguments?;
         let first = arguments.first().cloned().unwrap_or(Val::Nil);
@@ -273,7 +277,12 @@ impl Machine<'_> {
             "asInt" => as_int(&first),
             "asFloat" => as_float(&first),
             "isNaN" | "isInf" => {
-                let number = first.number().ok_or_else(|| conversion(&first, "float64"))?;
+                // A whole number that stands there is taken for one with a fraction; one that is computed is not.
+                let number = match &first {
+                    Val::Float(number) => *number,
+                    Val::Int(number) if nodes.first().is_some_and(has_literal) => *number as f64,
+                    other => return Err(conversion(other, "float64")),
+                };
                 Ok(Val::Bool(if name == "isNaN" { number.is_nan() } else { number.is_infinite() }))
             }
             // Both look at the whole result, whatever they are given.
@@ -387,6 +396,9 @@ fn is_in(left: &Val, right: &Val) -> Result<bool, String> {
 }
 
 fn texts(operator: &str, left: &Val, right: &Val) -> Outcome {
+    if matches!(left, Val::Nil) || matches!(right, Val::Nil) {
+        return Ok(Val::Bool(false));
+    }
     let (Val::Text(left), Val::Text(right)) = (left, right) else {
         return Err(conversion(if matches!(left, Val::Text(_)) { right } else { left }, "string"));
     };
@@ -402,7 +414,7 @@ fn texts(operator: &str, left: &Val, right: &Val) -> Outcome {
 }
 
 /// `+`, `-` and `*`.
-fn arithmetic(operator: &str, left: &Val, right: &Val) -> Option<Val> {
+pub(super) fn arithmetic(operator: &str, left: &Val, right: &Val) -> Option<Val> {
     let whole = |a: i64, b: i64| match operator {
         "+" => a.wrapping_add(b),
         "-" => a.wrapping_sub(b),
@@ -434,13 +446,25 @@ fn arithmetic(operator: &str, left: &Val, right: &Val) -> Option<Val> {
     }
 }
 
+/// Whether a whole number stands in a sum, a difference or a product: where a fraction is wanted it becomes one.
+fn has_literal(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Int(_) => true,
+        Kind::Unary(_, operand) => has_literal(operand),
+        Kind::Binary(operator, left, right) => {
+            ["+", "-", "*"].contains(operator) && (has_literal(left) || has_literal(right))
+        }
+        _ => false,
+    }
+}
+
 fn as_int(value: &Val) -> Outcome {
     match value {
         Val::Int(number) => Ok(Val::Int(*number)),
         Val::Float(number) => Ok(Val::Int(functions::whole(*number))),
         Val::Text(text) => {
-            let read = text.parse().ok().filter(|_| !text.starts_with('+') || text.len() > 1);
-            read.map(Val::Int).ok_or_else(|| format!("strconv.ParseInt: parsing {}: invalid syntax", go_quoted(text)))
+            let problem = |why| format!("strconv.ParseInt: parsing {}: {why}", go_quoted(text));
+            go_number::int(text).map(Val::Int).map_err(problem)
         }
         other => Err(format!("asInt() not supported on {} {}", other.type_name(), other.print())),
     }
@@ -450,9 +474,10 @@ fn as_float(value: &Val) -> Outcome {
     match value {
         Val::Int(number) => Ok(Val::Float(*number as f64)),
         Val::Float(number) => Ok(Val::Float(*number)),
-        Val::Text(text) => functions::parse_float(text)
-            .map(Val::Float)
-            .ok_or_else(|| format!("strconv.ParseFloat: parsing {}: invalid syntax", go_quoted(text))),
+        Val::Text(text) => {
+            let problem = |why| format!("strconv.ParseFloat: parsing {}: {why}", go_quoted(text));
+            go_number::float(text).map(Val::Float).map_err(problem)
+        }
         other => Err(format!("asFloat() not supported on {} {}", other.type_name(), other.print())),
     }
 }

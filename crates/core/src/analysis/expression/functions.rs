@@ -6,10 +6,13 @@ use base64::Engine;
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
 use super::{
-    eval::{Machine, Outcome, member},
+    eval::{Machine, Outcome, arithmetic, member},
     value::{Element, Val},
 };
-use crate::kubernetes::{duration, value::Value};
+use crate::{
+    kubernetes::{duration, value::Value},
+    model::go_number,
+};
 
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&str; 12] = [
@@ -38,7 +41,11 @@ pub(super) fn call(machine: &mut Machine<'_>, name: &str, arguments: Vec<Val>) -
         "int" => int(&first),
         "float" => float(&first).map(Val::Float),
         "abs" | "ceil" | "floor" | "round" => rounded(name, &first),
-        "max" | "min" | "sum" | "mean" | "median" => numbers(name, &arguments),
+        "sum" => match &first {
+            Val::List(items, _) => sum(items),
+            other => Err(format!("builtin sum takes only array (got {})", other.type_name())),
+        },
+        "max" | "min" | "mean" | "median" => numbers(name, &arguments),
         "first" | "last" | "take" | "reverse" | "uniq" | "sort" | "flatten" | "concat" | "count" => {
             lists(machine, name, &arguments)
         }
@@ -95,7 +102,7 @@ fn int(value: &Val) -> Outcome {
     match value {
         Val::Int(number) => Ok(Val::Int(*number)),
         Val::Float(number) => Ok(Val::Int(whole(*number))),
-        Val::Text(text) => text.parse().map(Val::Int).map_err(|_| format!("invalid operation: int({text})")),
+        Val::Text(text) => go_number::int(text).map(Val::Int).map_err(|_| format!("invalid operation: int({text})")),
         other => Err(format!("invalid operation: int({})", other.type_name())),
     }
 }
@@ -108,24 +115,9 @@ pub(super) fn whole(number: f64) -> i64 {
 
 fn float(value: &Val) -> Result<f64, String> {
     match value {
-        Val::Text(text) => parse_float(text).ok_or_else(|| format!("invalid operation: float({text})")),
+        Val::Text(text) => go_number::float(text).map_err(|_| format!("invalid operation: float({text})")),
         other => other.number().ok_or_else(|| format!("invalid operation: float({})", other.print())),
     }
-}
-
-/// A number as Go reads it: underscores may stand between digits.
-pub(super) fn parse_float(text: &str) -> Option<f64> {
-    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
-    let bytes = text.as_bytes();
-    let mut places = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'_').map(|(at, _)| at);
-    if !places.all(|at| at > 0 && is_digit(bytes.get(at - 1)) && is_digit(bytes.get(at + 1))) {
-        return None;
-    }
-    let text = &text.replace('_', "");
-    let word = text.trim_start_matches(['+', '-']).to_ascii_lowercase();
-    let is_word = ["inf", "infinity", "nan"].contains(&word.as_str());
-    let is_number = !word.is_empty() && word.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    if is_word || is_number { text.parse().ok() } else { None }
 }
 
 fn rounded(name: &str, value: &Val) -> Outcome {
@@ -159,7 +151,6 @@ fn numbers(name: &str, arguments: &[Val]) -> Outcome {
     let mut numbers = Vec::new();
     flat_numbers(name, arguments, &mut numbers)?;
     let as_float = |value: &Val| value.number().unwrap_or_default();
-    let is_whole = numbers.iter().all(|number| matches!(number, Val::Int(_)));
     let count = numbers.len() as f64;
     match name {
         "max" | "min" => {
@@ -170,19 +161,26 @@ fn numbers(name: &str, arguments: &[Val]) -> Outcome {
             let first = numbers.first().cloned().unwrap_or(Val::Nil);
             Ok(numbers.iter().fold(first, pick))
         }
-        "sum" if is_whole => Ok(Val::Int(numbers.iter().map(|number| as_float(number) as i64).sum())),
-        "sum" => Ok(Val::Float(numbers.iter().map(as_float).sum())),
         _ if numbers.is_empty() => Ok(Val::Float(0.0)),
         "mean" => Ok(Val::Float(numbers.iter().map(as_float).sum::<f64>() / count)),
         _ => {
             let mut sorted: Vec<f64> = numbers.iter().map(as_float).collect();
-            sorted.sort_by(f64::total_cmp);
+            // What is no number stands first, as with Go.
+            sorted.sort_by(|a, b| b.is_nan().cmp(&a.is_nan()).then(a.total_cmp(b)));
             let middle = sorted.len() / 2;
             let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
             let is_odd = sorted.len() % 2 == 1;
             Ok(Val::Float(if is_odd { at(middle) } else { f64::midpoint(at(middle.saturating_sub(1)), at(middle)) }))
         }
     }
+}
+
+/// Everything added up, each to what there was before, beginning with a whole zero.
+fn sum(items: &[Val]) -> Outcome {
+    items.iter().try_fold(Val::Int(0), |so_far, item| {
+        let problem = || format!("invalid operation: {} + {}", item.type_name(), so_far.type_name());
+        arithmetic("+", item, &so_far).ok_or_else(problem)
+    })
 }
 
 fn lists(machine: &mut Machine<'_>, name: &str, arguments: &[Val]) -> Outcome {
@@ -412,7 +410,7 @@ pub(super) fn predicate(name: &str, items: &[Val], answers: Vec<Val>, descends: 
         "findIndex" => place(found()),
         "findLast" => at(found_last()),
         "findLastIndex" => place(found_last()),
-        "sum" => return numbers("sum", &answers),
+        "sum" => return sum(&answers),
         "sortBy" => {
             let mut pairs: Vec<(Val, Val)> = items.iter().cloned().zip(answers).collect();
             sort_by(&mut pairs, |(_, key)| key.clone(), descends);

@@ -163,7 +163,7 @@ impl Metrics {
             Machine::Rollout => ("rollouts", &mut self.passes, &mut self.errors),
             Machine::Analysis => ("analysisruns", &mut self.run_passes, &mut self.run_errors),
             Machine::Experiment => ("experiments", &mut self.experiment_passes, &mut self.experiment_errors),
-            Machine::Sync | Machine::Service => return,
+            Machine::Sync | Machine::Service | Machine::Subsets => return,
         };
         self.leaving.retain(|(_, leaving, place)| *leaving != kind || *place != key.place);
         passes.entry(key.place.clone()).or_default().observe(RECONCILE, seconds);

@@ -62,6 +62,7 @@ fn objects() -> Vec<Value> {
         "appMesh": {"virtualService": {"name": "v", "routes": ["r"]}, "virtualNodeGroup": {
             "canaryVirtualNodeRef": {"name": "c"}, "stableVirtualNodeRef": {"name": "s"}}},
         "traefik": {"weightedTraefikServiceName": "t"}, "apisix": {"route": {"name": "a", "rules": ["r"]}},
+        "gatewayAPI": {"httpRoute": "r", "tcpRoutes": [{"name": "t"}], "skipVerification": true},
         "plugins": {"x/y": {"z": 1}}, "managedRoutes": [{"name": "h"}, {"name": "m"}], "maxTrafficWeight": 200,
     });
     let steps = value!([
@@ -630,6 +631,7 @@ fn router_back(router: &Router, wire: &mut api::RolloutTrafficRouting) {
             let route = api::ApisixRoute { name: one.route.clone(), rules: one.rules.clone() };
             wire.apisix = Some(api::ApisixTrafficRouting { route: Some(route) });
         }
+        Router::Gateway(one) => wire.gateway_api = Some((**one).clone()),
         Router::Plugin(one) => {
             wire.plugins.insert(one.name.clone(), one.config.clone());
         }

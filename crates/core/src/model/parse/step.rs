@@ -122,7 +122,7 @@ impl Canary<'_> {
     fn header(&self, wire: &api::SetHeaderRoute, at: &At, notes: &mut Notes) -> Option<Route<HeaderMatch>> {
         let at = at.key("setHeaderRoute");
         let able = |r: &&api::RolloutTrafficRouting| {
-            r.istio.is_some() || r.alb.is_some() || r.apisix.is_some() || !r.plugins.is_empty()
+            r.istio.is_some() || r.alb.is_some() || r.apisix.is_some() || r.has_plugin()
         };
         let Some(routing) = self.routing.filter(able) else {
             let detail = "SetHeaderRoute requires TrafficRouting, supports Istio and ALB and Apisix";
@@ -148,7 +148,7 @@ impl Canary<'_> {
 
     fn mirror(&self, wire: &api::SetMirrorRoute, at: &At, notes: &mut Notes) -> Option<MirrorRoute> {
         let at = at.key("setMirrorRoute");
-        if !self.routing.is_some_and(|routing| routing.istio.is_some() || !routing.plugins.is_empty()) {
+        if !self.routing.is_some_and(|routing| routing.istio.is_some() || routing.has_plugin()) {
             let words = at.invalid_struct(wire, "SetMirrorRoute requires TrafficRouting, supports Istio and Plugins");
             notes.argo(&at, Code::MirrorRouteRouter, words, "no router here can mirror", "use Istio or a plugin");
         }
@@ -201,7 +201,7 @@ impl Canary<'_> {
 
     fn experiment_weights(&self, wire: &api::RolloutExperimentStep, at: &At, notes: &mut Notes) {
         let able = |r: &api::RolloutTrafficRouting| {
-            r.alb.is_some() || r.smi.is_some() || r.istio.is_some() || !r.plugins.is_empty()
+            r.alb.is_some() || r.smi.is_some() || r.istio.is_some() || r.has_plugin()
         };
         let detail = match self.routing {
             None => "Experiment template weight cannot be set unless TrafficRouting is enabled",

@@ -246,7 +246,7 @@ fn ping_pong(services: &api::PingPongSpec, wire: &api::CanaryStrategy, at: &At, 
     let (routing_at, ping_pong_at) = (at.key("trafficRouting"), at.key("pingPong"));
     let alb_at = routing_at.key("alb");
     let routing = wire.traffic_routing.as_ref();
-    if routing.is_some_and(|r| r.alb.is_none() && r.istio.is_none() && r.plugins.is_empty()) {
+    if routing.is_some_and(|r| r.alb.is_none() && r.istio.is_none() && !r.has_plugin()) {
         let detail = "Ping-pong feature works with the ALB, Istio, and plugin-based traffic routers only";
         let words = alb_at.invalid(crate::kubernetes::value::Value::Null, detail);
         let remedy = "use canaryService and stableService instead of pingPong";

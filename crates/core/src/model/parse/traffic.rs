@@ -26,7 +26,7 @@ pub fn argo_max_weight(wire: &api::CanaryStrategy) -> i32 {
 pub fn max_weight(wire: &api::RolloutTrafficRouting, at: &At, notes: &mut Notes) -> Option<MaxWeight> {
     let Some(parts) = wire.max_traffic_weight else { return Some(MaxWeight::PERCENT) };
     let at = at.key("maxTrafficWeight");
-    if wire.nginx.is_none() && wire.plugins.is_empty() {
+    if wire.nginx.is_none() && !wire.has_plugin() {
         let words = at.invalid(parts, "Canary maxTrafficWeight in traffic routing only supported in Nginx and Plugins");
         let what = "this router counts traffic in hundredths";
         notes.argo(&at, Code::MaxTrafficWeight, words, what, "remove maxTrafficWeight");
@@ -135,6 +135,7 @@ pub fn routers(wire: &api::RolloutTrafficRouting, at: &At, notes: &mut Notes) ->
     routers.extend(wire.app_mesh.as_ref().map(|mesh| app_mesh(mesh, &at.key("appMesh"), notes)));
     routers.extend(wire.traefik.as_ref().map(|traefik| self::traefik(traefik, &at.key("traefik"), notes)));
     routers.extend(wire.apisix.as_ref().map(|apisix| self::apisix(apisix, &at.key("apisix"), notes)));
+    routers.extend(wire.gateway_api.as_ref().map(|gateway| Some(Router::Gateway(Box::new(gateway.clone())))));
     routers.extend(
         wire.plugins
             .iter()
