@@ -5,6 +5,8 @@ use std::{future::Future, io::IsTerminal, process::ExitCode};
 use anstyle::{AnsiColor, Style};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use crate::kubernetes::foreign;
+
 pub mod access;
 pub mod action;
 pub mod cluster;
@@ -297,9 +299,9 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         Some(remedied) => (format!("{:#}", remedied.source), Some(&remedied.remedy)),
         None => (format!("{error:#}"), None),
     };
-    anstream::eprintln!("{red}error{red:#}: {message}");
+    anstream::eprintln!("{red}error{red:#}: {}", foreign::terminal(&message));
     if let Some(remedy) = remedy {
-        anstream::eprintln!("{green}hint{green:#}: {remedy}");
+        anstream::eprintln!("{green}hint{green:#}: {}", foreign::terminal(&remedy));
     }
     ExitCode::from(2)
 }

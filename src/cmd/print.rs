@@ -1,12 +1,18 @@
 //! What commands print: text as it is, objects as kubectl prints them.
 
-use std::io::{self, Write};
+use std::{
+    borrow::Cow,
+    io::{self, IsTerminal, Write},
+};
 
 use anyhow::Context;
 use clap::{ArgAction, ValueEnum};
 use serde::Serialize;
 
-use crate::{kubernetes::value::Value, value};
+use crate::{
+    kubernetes::{foreign, value::Value},
+    value,
+};
 
 /// How to print an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -51,8 +57,11 @@ pub fn version(short: bool) -> anyhow::Result<()> {
 #[error("nobody reads any more")]
 pub struct Closed;
 
-/// Prints; colour goes to terminals only.
+/// Prints; colour goes to terminals only, and nothing but colour is acted upon there.
 pub fn say(text: &str) -> anyhow::Result<()> {
+    // A program that reads gets every byte.
+    let shown = if io::stdout().is_terminal() { Cow::Owned(foreign::terminal(text)) } else { Cow::Borrowed(text) };
+    let text = shown.as_ref();
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Closed.into()),

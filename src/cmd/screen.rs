@@ -11,6 +11,8 @@ use std::{
 
 use unicode_width::UnicodeWidthChar;
 
+use crate::kubernetes::foreign;
+
 /// A block on a terminal.
 pub struct Screen {
     /// How many lines it has now.
@@ -67,7 +69,7 @@ impl Screen {
         let shown = rows.iter().take(room.height);
         self.drawn = shown.len();
         self.size = size;
-        shown.for_each(|row| out += &format!("{}\n", cut(row, size.width)));
+        shown.for_each(|row| out += &format!("{}\n", cut(&foreign::terminal(row), size.width)));
         out += WRAP;
         anstream::print!("{out}");
         let _ = io::stdout().flush();
@@ -99,10 +101,15 @@ pub fn logged(most: usize) -> Vec<String> {
 pub struct Log;
 
 impl Write for Log {
+    /// Takes an entry: they come as a whole. What stands in it is somebody else's, and must not look like another one.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let entry = foreign::entry(&String::from_utf8_lossy(bytes));
         let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(lines) = log.as_mut() else { return io::stderr().write(bytes) };
-        lines.extend(String::from_utf8_lossy(bytes).lines().map(str::to_owned));
+        let Some(lines) = log.as_mut() else {
+            io::stderr().write_all(entry.as_bytes())?;
+            return Ok(bytes.len());
+        };
+        lines.extend(entry.lines().map(str::to_owned));
         while lines.len() > KEPT {
             lines.pop_front();
         }

@@ -18,6 +18,7 @@ pub mod lease;
 pub mod measure;
 pub mod metrics;
 pub mod oidc;
+pub mod outbound;
 pub mod pass;
 pub mod query;
 pub mod serve;
