@@ -19,7 +19,7 @@ use tidegate::{
             request::{PatchType, Request, Verb},
         },
     },
-    io::{api::Api, daemon},
+    io::{api::Api, daemon, outbound::Outbound},
     kubernetes::{object::Object, value::Value},
     value,
 };
@@ -61,7 +61,7 @@ impl Scene {
         let api = Api::new(Client::new(service, "default"));
         let (stop, stopped) = oneshot::channel();
         let stopped = async move { drop(stopped.await) };
-        let daemon = tokio::spawn(daemon::run(api, daemon::Settings::default(), stopped));
+        let daemon = tokio::spawn(daemon::run(api, settings(), stopped));
         Scene { cluster, stop: Some(stop), daemon }
     }
 
@@ -283,6 +283,11 @@ async fn the_analysis_example_goes_on_after_its_test_and_back_without() {
     scene.end().await;
 }
 
+/// The hosts of the tests are on this machine.
+fn settings() -> daemon::Settings {
+    daemon::Settings { outbound: Outbound::anywhere(), ..daemon::Settings::default() }
+}
+
 /// Answers every request with this, as often as it is asked, and tells what it was asked.
 async fn web(body: &'static str) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -304,7 +309,7 @@ async fn web(body: &'static str) -> (String, tokio::sync::mpsc::UnboundedReceive
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_of_its_own_asks_the_web_with_a_secret_that_does_not_show() {
+async fn sr19_a_run_asks_the_web_with_a_secret_that_does_not_show_where_the_secret_may_go() {
     let scene = Scene::new();
     let (address, mut asked) = web("{\"rate\": 0.93}").await;
     let secret = value!({"metadata": {"name": "token"}, "stringData": {"key": "canary-secret"}});
@@ -330,6 +335,20 @@ async fn a_run_of_its_own_asks_the_web_with_a_secret_that_does_not_show() {
     assert_eq!(measured.str_at(&["value"]), Some("0.93"));
     let head = asked.recv().await.unwrap().to_lowercase();
     assert!(head.starts_with("get /good http/1.1") && head.contains("authorization: bearer canary-secret"), "{head}");
+    // SR19: a Secret that names hosts goes to no other one.
+    let named = value!({"metadata": {"name": "token", "annotations": {"tidegate.dev/hosts": "prometheus.example"}}});
+    scene.ask(Verb::Patch(PatchType::Merge), "", "v1", "secrets", "token", named);
+    create(run("elsewhere", metric("elsewhere", "result > 0.9")));
+    let refused = scene.run_phase("elsewhere", "Error").await;
+    let measured = &refused.list_at(&["status", "metricResults"])[0].list_at(&["measurements"])[0];
+    let message = measured.str_at(&["message"]).unwrap();
+    assert!(
+        message.contains(&format!("the Secret token may be sent to prometheus.example, not to {address}")),
+        "{message}"
+    );
+    assert!(asked.try_recv().is_err(), "nothing was sent");
+    let named = value!({"metadata": {"annotations": {"tidegate.dev/hosts": address.trim_start_matches("http://")}}});
+    scene.ask(Verb::Patch(PatchType::Merge), "", "v1", "secrets", "token", named);
     create(run("bad", metric("bad", "result > 1 / len(\"{{args.token}}\" + nothing)")));
     let bad = scene.run_phase("bad", "Error").await;
     assert!(!bad.get("status").unwrap().to_json().contains("canary-secret"), "{bad}");
@@ -408,6 +427,55 @@ async fn a_router_without_a_definition_is_named_until_it_has_one() {
     assert!(!healthy.to_json().contains("InvalidSpec"), "{healthy}");
     let split = scene.cluster.with(|store| store.get("split.smi-spec.io", "trafficsplits", "default", "web").cloned());
     assert!(split.is_some());
+    scene.end().await;
+}
+
+/// SR13: whoever may write an AnalysisRun writes its status, and a status is no proof of whose a Job is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sr13_a_run_that_names_anothers_job_leaves_it_alone() {
+    let scene = Scene::new();
+    let create = |namespace: &str, group: &str, version: &str, plural: &str, body: Value| {
+        let request = Request {
+            verb: Verb::Create,
+            group: group.into(),
+            version: version.into(),
+            resource: plural.into(),
+            namespace: namespace.into(),
+            body: Some(body),
+            agent: "test".into(),
+            ..Request::default()
+        };
+        scene.cluster.apply(request).0.unwrap();
+    };
+    create(
+        "",
+        "",
+        "v1",
+        "namespaces",
+        value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "victim"}}),
+    );
+    let pod = value!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox", "command": ["sleep", "900"]}]});
+    let payroll = value!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "payroll"},
+        "spec": {"suspend": true, "template": {"spec": pod.clone()}}});
+    create("victim", "batch", "v1", "jobs", payroll.clone());
+    create("default", "batch", "v1", "jobs", payroll);
+    for (number, namespace) in ["victim", "default", "victim/jobs?a="].into_iter().enumerate() {
+        let measurement = value!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z",
+            "metadata": {"job-name": "payroll", "job-namespace": namespace}});
+        let name = format!("evil{number}");
+        let run = value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "metadata": {"name": name.as_str()},
+            "spec": {"terminate": true, "metrics": [{"name": "m", "provider": {"job": {"spec": {"template": {"spec": pod.clone()}}}}}]},
+            "status": {"phase": "Running", "metricResults": [{"name": "m", "phase": "Running", "measurements": [measurement]}]}});
+        create("default", "argoproj.io", "v1alpha1", "analysisruns", run);
+        let ended = scene.run_phase(&name, "Successful").await;
+        let measured = &ended.list_at(&["status", "metricResults"])[0].list_at(&["measurements"])[0];
+        let message = measured.str_at(&["message"]).unwrap();
+        assert!(message.contains("is left alone"), "{namespace}: {message}");
+    }
+    for namespace in ["victim", "default"] {
+        let job = scene.cluster.with(|store| store.get("batch", "jobs", namespace, "payroll").cloned());
+        assert!(job.is_some_and(|job| job.value.at(&["metadata", "deletionTimestamp"]).is_none()), "{namespace}");
+    }
     scene.end().await;
 }
 

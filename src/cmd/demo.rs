@@ -33,6 +33,7 @@ use crate::{
     io::{
         api::Api,
         daemon,
+        outbound::Outbound,
         source::{self, Given, Hint, Told},
     },
     kubernetes::clock::Clock,
@@ -112,8 +113,9 @@ async fn play(scratch: &Scratch) -> anyhow::Result<usize> {
     let given = Given::new("default", "demo", &url, "deploy", Reference::Default, SignedDuration::from_secs(60));
     let settings =
         source::Settings { given: vec![given], objects: source::Objects::Ignored, ..source::Settings::default() };
-    let engine =
-        tokio::spawn(daemon::run(api.clone(), daemon::Settings::default(), async { drop(engine_stopped.await) }));
+    // Whoever writes the metrics owns the machine.
+    let own = daemon::Settings { outbound: Outbound::anywhere(), ..daemon::Settings::default() };
+    let engine = tokio::spawn(daemon::run(api.clone(), own, async { drop(engine_stopped.await) }));
     let sources = tokio::spawn(source::run(api, settings, hinted, Some(told), async { drop(sources_stopped.await) }));
     let mut live = Live::new(cluster.clone());
     introduce();

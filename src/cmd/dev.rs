@@ -22,6 +22,7 @@ use crate::{
     io::{
         api::Api,
         daemon, git,
+        outbound::Outbound,
         source::{self, Given},
     },
     model::git_source::Reference,
@@ -106,7 +107,9 @@ async fn sync(cluster: Cluster, given: Given) -> anyhow::Result<()> {
         source::Settings { given: vec![given], references: source::References::Watched, ..source::Settings::default() };
     let (_hints, hinted) = mpsc::channel(1);
     let (told, mut heard) = mpsc::channel(1024);
-    let engine = daemon::run(api.clone(), daemon::Settings::default(), std::future::pending());
+    // Whoever writes the metrics owns the machine.
+    let own = daemon::Settings { outbound: Outbound::anywhere(), ..daemon::Settings::default() };
+    let engine = daemon::run(api.clone(), own, std::future::pending());
     let sources = source::run(api, settings, hinted, Some(told), std::future::pending());
     let mut live = Live::new(cluster);
     let shown = async {

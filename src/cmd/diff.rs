@@ -26,7 +26,7 @@ use crate::{
     },
     engine::key::{Place, Resource},
     io::{
-        api::{Api, Force, Run},
+        api::{Api, Error, Force, Run},
         kinds,
         source::{self, git_sources, scope},
     },
@@ -211,8 +211,11 @@ impl Source {
             kinds::learn(api, std::slice::from_ref(&name), sorts, &Sorts::new()).await.map_err(unanswered)?;
             let Some(sort) = sorts.get(&name).cloned().flatten() else { continue };
             let place = Place { namespace: id.namespace.clone(), name: id.name.clone() };
-            if let Some(object) = get(api, &Resource::new(&sort.group, &sort.version, &sort.plural), &place).await? {
-                live.insert(id, object);
+            match read_one(api, &Resource::new(&sort.group, &sort.version, &sort.plural), &place).await {
+                Ok(object) => live.extend(object.map(|object| (id, object))),
+                // What must not be seen is not known to be there.
+                Err(error) if error.code() == Some(403) => tracing::warn!(object = %id, %error, "not read"),
+                Err(error) => return Err(unanswered(error)),
             }
         }
         let mut view = View {
@@ -261,6 +264,11 @@ fn read(files: &[manifest::File], scope: &Scope, sorts: &Sorts) -> anyhow::Resul
 }
 
 pub(super) async fn get(api: &Api, resource: &Resource, place: &Place) -> anyhow::Result<Option<Arc<Object>>> {
+    read_one(api, resource, place).await.map_err(unanswered)
+}
+
+/// An object with its managers, if there is one.
+pub(super) async fn read_one(api: &Api, resource: &Resource, place: &Place) -> Result<Option<Arc<Object>>, Error> {
     match api.object(resource, place).await {
         Ok(mut value) => {
             let owners = value.remove_at(&["metadata", "managedFields"]).unwrap_or_default();
@@ -268,7 +276,7 @@ pub(super) async fn get(api: &Api, resource: &Resource, place: &Place) -> anyhow
             Ok(Some(Arc::new(Object { value, managers })))
         }
         Err(error) if error.code() == Some(404) => Ok(None),
-        Err(error) => Err(unanswered(error)),
+        Err(error) => Err(error),
     }
 }
 

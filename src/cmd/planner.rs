@@ -4,7 +4,7 @@
 //! own repository, the cluster is asked with the rights of the source's ServiceAccount, and nothing is written but dry runs.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -30,11 +30,12 @@ use crate::{
     forge::oidc::Workflow,
     io::{
         api::Api,
-        git::{self, FetchLimits, Network, Store},
+        git::{self, FetchLimits, Network, Store, Stores, Use},
         oidc::Issuers,
         source::{git_sources, scope, secret::Secrets},
         webhook::{PLAN_TIME, PlanRequest, Planner as Answers},
     },
+    kubernetes::value::Text,
     model::{
         git_source::{GitSource, PlanAccess, Reference},
         remote::Remote,
@@ -44,8 +45,13 @@ use crate::{
     workflow::StepReport,
 };
 
-/// How many plans are made at once.
-const PLANS: usize = 2;
+/// How many plans are made at once, one of them for each namespace.
+const PLANS: usize = 4;
+/// How long forecasts may take of the time for a plan; what is not forecast by then says so.
+const FORECAST_TIME: Duration = Duration::from_secs(60);
+/// How many stores with commits of pull requests are kept, for how long without a plan, and for how many plans: each leaves
+/// a commit there that nobody else needs.
+const STORES: (usize, Duration, usize) = (16, Duration::from_secs(1800), 200);
 /// The most bytes of an answer.
 const ANSWER_BYTES: usize = 16 << 20;
 /// No refusal comes earlier: how long it took does not tell how far a token came.
@@ -64,14 +70,15 @@ pub struct Planner {
     pub network: Arc<Network>,
     /// The keys of issuers.
     pub issuers: Issuers,
+    /// What the cluster is called in a plan.
+    pub cluster: String,
     /// Where commits of pull requests are kept: apart from those that are synced.
-    pub cache: PathBuf,
-    stores: tokio::sync::Mutex<HashMap<String, Store>>,
-    busy: Mutex<HashSet<Place>>,
+    stores: Stores,
+    busy: Mutex<HashSet<Text>>,
     slots: Arc<Semaphore>,
 }
 
-/// One plan of a source at a time; over when it is dropped.
+/// One plan of a namespace at a time; over when it is dropped.
 struct Turn {
     planner: Arc<Planner>,
     place: Place,
@@ -80,7 +87,7 @@ struct Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.planner.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place);
+        self.planner.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place.namespace);
     }
 }
 
@@ -92,16 +99,17 @@ struct Allowed {
 }
 
 impl Planner {
-    /// Asks through these.
+    /// Asks through these. Commits of pull requests are kept in the folder `cache`.
     pub fn new(
         api: Api,
+        cluster: String,
         namespace: Option<String>,
         network: Arc<Network>,
         issuers: Issuers,
         cache: PathBuf,
     ) -> Planner {
-        let (stores, busy) = (tokio::sync::Mutex::default(), Mutex::default());
-        Planner { api, namespace, network, issuers, cache, stores, busy, slots: Arc::new(Semaphore::new(PLANS)) }
+        let (stores, busy, slots) = (Stores::new(cache), Mutex::default(), Arc::new(Semaphore::new(PLANS)));
+        Planner { api, cluster, namespace, network, issuers, stores, busy, slots }
     }
 
     /// As the door for webhooks calls it.
@@ -135,7 +143,11 @@ impl Planner {
         let (handle, shown) = (tokio::runtime::Handle::current(), place.clone());
         let made = tokio::task::spawn_blocking(move || {
             let plan = self.plan(&turn.place, allowed, asked.from);
-            let made = handle.block_on(tokio::time::timeout(PLAN_TIME, plan));
+            let made = handle.block_on(async {
+                let made = tokio::time::timeout(PLAN_TIME, plan).await;
+                self.tidy().await;
+                made
+            });
             drop(turn);
             made
         });
@@ -173,7 +185,7 @@ impl Planner {
 
     fn turn(self: Arc<Planner>, place: &Place) -> Option<Turn> {
         let slot = self.slots.clone().try_acquire_owned().ok()?;
-        let is_first = self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone());
+        let is_first = self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(place.namespace.clone());
         is_first.then(|| Turn { planner: self, place: place.clone(), _slot: slot })
     }
 
@@ -183,7 +195,7 @@ impl Planner {
         let applied = || status.applied.as_ref().or(status.seen.as_ref()).map(|revision| revision.commit.clone());
         let old = from.or_else(applied);
         let remote = Remote::parse(&spec.url).map_err(|why| anyhow!("the URL of the source: {why}"))?;
-        let store = self.store(&remote).await?;
+        let store = self.stores.open(&remote).await?;
         self.fetch(&store, place, &spec, &remote, &workflow.commit).await?;
         if let Some(old) = &old {
             self.fetch(&store, place, &spec, &remote, old).await?;
@@ -200,24 +212,26 @@ impl Planner {
         let user = format!("system:serviceaccount:{}:{}", place.namespace, spec.service_account);
         let scope = scope(place, &spec);
         let cluster = Cluster { api: self.api.acting_as(user), namespace: scope.namespace.to_string() };
-        let rules = Rules { scope, path: spec.path.clone(), source: place.to_string(), spec: Some(spec) };
+        // Forecasts never wait, so that no timeout ends them: they look at the clock themselves.
+        let deadline = Some(std::time::Instant::now() + FORECAST_TIME);
+        let rules = Rules { scope, path: spec.path.clone(), source: place.to_string(), spec: Some(spec), deadline };
         let source = Source::of(place.clone(), source)?;
-        live::against(&cluster, &Sides { old, new }, Some(source), &rules).await
-    }
-
-    /// The store of a repository, which no sync shares: commits of pull requests neither fill nor delay those.
-    async fn store(&self, remote: &Remote) -> anyhow::Result<Store> {
-        let mut stores = self.stores.lock().await;
-        let name = remote.to_string();
-        if let Some(store) = stores.get(&name) {
-            return Ok(store.clone());
+        let mut plan = live::against(&cluster, &Sides { old, new }, Some(source), &rules).await?;
+        if let Some(live) = &mut plan.live {
+            live.cluster.clone_from(&self.cluster);
         }
-        let store = Store::open(&self.cache, remote)?;
-        stores.insert(name, store.clone());
-        Ok(store)
+        Ok(plan)
     }
 
-    /// Brings a commit from the source's own repository, with its own Secret, under the same rules as a sync.
+    /// Lets go of stores that nobody asked for lately, or that hold too much.
+    async fn tidy(&self) {
+        let (count, idle, plans) = STORES;
+        let stays = |used: &Use| used.later < count && used.last.elapsed() < idle && used.times < plans;
+        self.stores.remove_all_but(|_, used| stays(used)).await;
+    }
+
+    /// Brings a commit from the source's own repository, with its own Secret, under the same rules as a sync. The host
+    /// is asked also if the commit is here: it may be here because another tenant's source may read it.
     async fn fetch(
         &self,
         store: &Store,
@@ -226,9 +240,6 @@ impl Planner {
         remote: &Remote,
         commit: &str,
     ) -> anyhow::Result<()> {
-        if store.has(commit) {
-            return Ok(());
-        }
         let access = Secrets::new(self.api.clone()).access(&place.namespace, spec, remote).await?;
         let reference = Reference::Commit(commit.to_owned());
         let limits = FetchLimits { time: PLAN_TIME, ..FetchLimits::default() };

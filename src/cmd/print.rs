@@ -1,8 +1,9 @@
 //! What commands print: text as it is, objects as kubectl prints them.
 
 use std::{
+    borrow::Cow,
     fmt,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
 };
 
 use anyhow::Context;
@@ -10,7 +11,10 @@ use clap::{ArgAction, ValueEnum};
 use serde::Serialize;
 
 use super::access::Unneeded;
-use crate::{kubernetes::value::Value, value};
+use crate::{
+    kubernetes::{foreign, value::Value},
+    value,
+};
 
 /// How to print an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,15 +72,25 @@ pub fn say(text: &str) -> anyhow::Result<()> {
 
 /// Prints a part of what goes on being printed: [`Closed`] once nobody can read it.
 pub fn stream(text: &str) -> anyhow::Result<()> {
+    draw(&shown(text))
+}
+
+/// Prints what was made for a terminal, with its movements of the cursor.
+pub fn draw(text: &str) -> anyhow::Result<()> {
     written(anstream::stdout().lock(), text)
 }
 
 /// Prints a document as it is: nothing in it is taken for a colour.
 pub fn document(text: &str) -> anyhow::Result<()> {
-    match written(io::stdout().lock(), text) {
+    match written(io::stdout().lock(), &shown(text)) {
         Err(error) if error.is::<Closed>() => Ok(()),
         outcome => outcome,
     }
+}
+
+/// A program that reads gets every byte; on a terminal nothing but colour is acted upon.
+fn shown(text: &str) -> Cow<'_, str> {
+    if io::stdout().is_terminal() { Cow::Owned(foreign::terminal(text)) } else { Cow::Borrowed(text) }
 }
 
 fn written(mut out: impl Write, text: &str) -> anyhow::Result<()> {
@@ -94,7 +108,7 @@ pub fn line(text: impl fmt::Display) {
 /// Prints a line for people on standard error, if there is anywhere to print it.
 pub fn note(text: impl fmt::Display) {
     let mut err = anstream::stderr().lock();
-    let _ = err.write_all(format!("{text}\n").as_bytes()).and_then(|()| err.flush());
+    let _ = err.write_all(foreign::terminal(&format!("{text}\n")).as_bytes()).and_then(|()| err.flush());
 }
 
 /// Prints an object, or in text what happened to it.

@@ -1,6 +1,6 @@
 //! `tidegate run`: the engine on a cluster, in it or beside it.
 
-use std::{fmt, future::Future, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{fmt, future::Future, net::SocketAddr, os::unix::fs::DirBuilderExt, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, anyhow};
 use jiff::SignedDuration;
@@ -35,13 +35,14 @@ use crate::{
         http::{Http, Limits, Proxy},
         lease::Gate,
         oidc::{ISSUER_LIMITS, Issuers},
+        outbound::{self, Destination, Outbound},
         serve::{self, Pages},
         source::{self, Board, Given, Hint},
         watch::Scope,
         webhook::{self, Hooks, News},
     },
     kubernetes::{duration, value::Part},
-    metric,
+    metric::{self, SecretHosts},
     model::{git_source::Reference, remote::Remote},
     rollout::Conditions,
     route::{Apis, GroupVersion, RouteScope, SmiVersion},
@@ -77,6 +78,26 @@ pub struct Arguments {
     /// otherwise.
     #[arg(long)]
     allow_cross_namespace_routes: bool,
+    /// Let metrics be measured at this host although it is refused by default (the engine's own machine, link-local and
+    /// metadata addresses, the API server) or by --metrics-deny: a name, an ending (`.example`), an address, a range
+    /// (`10.0.0.0/8`) or `*`, each with or without `:PORT`. May be given several times.
+    #[arg(long, value_name = "HOST", value_parser = destination)]
+    metrics_allow: Vec<Destination>,
+    /// Let no metric be measured at this host, written as for --metrics-allow, which wins over it.
+    #[arg(long, value_name = "HOST", value_parser = destination)]
+    metrics_deny: Vec<Destination>,
+    /// Send arguments from Secrets only to hosts that the Secret names in its annotation `tidegate.dev/hosts`. Without this
+    /// flag a Secret without the annotation goes wherever a metric says, as with Argo Rollouts.
+    #[arg(long)]
+    require_secret_hosts: bool,
+    /// The ServiceAccount of Jobs of analyses in a namespace that is not their run's
+    /// (ARGO_ROLLOUTS_ANALYSIS_JOB_NAMESPACE); they get no token of it.
+    #[arg(long, default_value = "default", value_name = "NAME")]
+    analysis_job_account: String,
+    /// Let such Jobs have whatever their runs say, as Argo Rollouts does: any account, Secrets of that namespace,
+    /// privileges. Otherwise they have the restricted profile of pod security and nothing of that namespace.
+    #[arg(long)]
+    trust_analysis_jobs: bool,
     #[command(flatten)]
     routers: Routers,
     #[command(flatten)]
@@ -86,6 +107,10 @@ pub struct Arguments {
     record: Option<PathBuf>,
     #[command(flatten)]
     connection: Connection,
+    /// Run the program that the kubeconfig names to log in (`exec`, `auth-provider`). A file that somebody else may write
+    /// must not decide what the daemon runs, so that it is refused otherwise.
+    #[arg(long)]
+    allow_kubeconfig_exec: bool,
     #[command(flatten)]
     source: Source,
 }
@@ -138,6 +163,10 @@ fn conditions(word: &str) -> Result<Conditions, &'static str> {
         "argo" => Ok(Conditions::Argo),
         _ => Err("it is one of kstatus and argo"),
     }
+}
+
+fn destination(text: &str) -> Result<Destination, &'static str> {
+    text.parse()
 }
 
 /// A source without a GitSource.
@@ -318,7 +347,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
 
 async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     if let Some(folder) = &arguments.record {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let (sender, questions) = mpsc::channel(16);
     let mut pages = JoinSet::new();
@@ -334,6 +364,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         }
     }
     let config = arguments.connection.config().await?;
+    without_programs(&config, arguments.allow_kubeconfig_exec)?;
     let address = config.cluster_url.to_string();
     let is_inside = arguments.connection.kubeconfig.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let candidate = arguments.election.candidate(is_inside)?;
@@ -350,7 +381,24 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         api.outages().definitions_are_said();
     }
     let mut measuring = metric::Settings::of(&own, |name| std::env::var(name).ok());
+    let outbound = Outbound {
+        allow: arguments
+            .metrics_allow
+            .into_iter()
+            // What the operator names elsewhere may be reached as well.
+            .chain(outbound::named(measuring.prometheus.as_deref()))
+            .chain(arguments.aws_host.iter().filter_map(|host| host.parse().ok()))
+            .collect(),
+        deny: arguments.metrics_deny,
+        api_server: api_server(&address).await,
+        anywhere: false,
+    };
     measuring.aws.hosts = arguments.aws_host;
+    measuring.jobs.account = Some(arguments.analysis_job_account);
+    measuring.jobs.is_trusted = arguments.trust_analysis_jobs;
+    if arguments.require_secret_hosts {
+        measuring.secret_hosts = SecretHosts::Required;
+    }
     let settings = Settings {
         namespace: arguments.namespace,
         instance: arguments.instance_id,
@@ -363,6 +411,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
             false => RouteScope::Namespace,
         },
         apis: arguments.routers.apis(),
+        outbound,
         clock: Clock::Wall,
     };
     let sources = source::Settings {
@@ -382,6 +431,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     let (hints, hinted) = tokio::sync::mpsc::channel(256);
     let planner = Planner::new(
         api.clone(),
+        address.clone(),
         sources.namespace.clone(),
         network()?,
         Issuers::new(Http::new(proxy()?, ISSUER_LIMITS).context("cannot prepare TLS")?),
@@ -498,6 +548,37 @@ fn cache() -> PathBuf {
     home.unwrap_or_else(std::env::temp_dir).join("tidegate").join("git")
 }
 
+/// Refuses a kubeconfig that has a program run, unless the operator lets it.
+fn without_programs(config: &kube::Config, allowed: bool) -> anyhow::Result<()> {
+    let named = match (&config.auth_info.exec, &config.auth_info.auth_provider) {
+        (Some(exec), _) => format!("exec ({})", exec.command.as_deref().unwrap_or_default()),
+        (None, Some(provider)) => format!("auth-provider ({})", provider.name),
+        (None, None) => return Ok(()),
+    };
+    if allowed {
+        return Ok(());
+    }
+    let remedy =
+        "give --allow-kubeconfig-exec if you trust whoever can write the file, or give --token or a client certificate";
+    Err(remedied(anyhow!("the kubeconfig has a program run to log in: {named}"), remedy))
+}
+
+/// The addresses at which the API server is known to be: of metrics it is out of reach.
+async fn api_server(url: &str) -> Vec<SocketAddr> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let inside = || Some((variable("KUBERNETES_SERVICE_HOST")?, variable("KUBERNETES_SERVICE_PORT")?.parse().ok()?));
+    let uri: Option<http::Uri> = url.parse().ok();
+    let given = uri.and_then(|uri| {
+        let usual = if uri.scheme_str() == Some("http") { 80 } else { 443 };
+        Some((uri.host()?.trim_matches(['[', ']']).to_owned(), uri.port_u16().unwrap_or(usual)))
+    });
+    let mut found = Vec::new();
+    for (host, port) in inside().into_iter().chain(given) {
+        found.extend(tokio::net::lookup_host((host, port)).await.into_iter().flatten());
+    }
+    found
+}
+
 /// Opens the doors for webhooks and for workflows that ask for plans: what is heard becomes a hint.
 async fn hooks(address: Option<SocketAddr>, hints: Sender<Hint>, planner: Planner) -> anyhow::Result<Option<Hooks>> {
     let Some(address) = address else { return Ok(None) };
@@ -548,6 +629,26 @@ mod tests {
         for wrong in ["t.example", "https://", "https:///x", "https://ada:pw@t.example", "https://t.example?token=x"] {
             assert!(base_url(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[tokio::test]
+    async fn sr10_a_kubeconfig_runs_nothing_unless_the_operator_lets_it() {
+        let check = async |user: &str, allowed: bool, expected: Option<&str>| {
+            let text = format!(
+                "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+                 clusters: [{{name: k, cluster: {{server: 'https://127.0.0.1:1'}}}}]\nusers: [{{name: u, user: {user}}}]\n"
+            );
+            let kubeconfig = kube::config::Kubeconfig::from_yaml(&text).unwrap();
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+            let said = without_programs(&config, allowed).err().map(|error| error.to_string());
+            assert_eq!(said.as_deref(), expected, "{user}");
+        };
+        let exec = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/evil, interactiveMode: Never}}";
+        check(exec, false, Some("the kubeconfig has a program run to log in: exec (/bin/evil)")).await;
+        let provider = "{auth-provider: {name: gcp, config: {cmd-path: /bin/evil}}}";
+        check(provider, false, Some("the kubeconfig has a program run to log in: auth-provider (gcp)")).await;
+        check(exec, true, None).await;
+        check("{token: x}", false, None).await;
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::{
 
 use unicode_width::UnicodeWidthChar;
 
-use super::print::{note, stream};
+use super::print::{draw, note};
+use crate::kubernetes::foreign;
 
 /// A block on the terminal that standard output is.
 pub struct Screen {
@@ -58,7 +59,8 @@ impl Screen {
     /// gone.
     pub fn draw(&mut self, rows: impl FnOnce(Size) -> Vec<String>) -> anyhow::Result<()> {
         let size = Size::now();
-        stream(&self.block.draw(rows(size.room()), size))
+        let rows = rows(size.room()).iter().map(|row| foreign::terminal(row)).collect();
+        draw(&self.block.draw(rows, size))
     }
 }
 
@@ -128,10 +130,15 @@ pub fn logged(most: usize) -> Vec<String> {
 pub struct Log;
 
 impl Write for Log {
+    /// Takes an entry: they come as a whole. What stands in it is somebody else's, and must not look like another one.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let entry = foreign::entry(&String::from_utf8_lossy(bytes));
         let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(lines) = log.as_mut() else { return io::stderr().write(bytes) };
-        lines.extend(String::from_utf8_lossy(bytes).lines().map(str::to_owned));
+        let Some(lines) = log.as_mut() else {
+            io::stderr().write_all(entry.as_bytes())?;
+            return Ok(bytes.len());
+        };
+        lines.extend(entry.lines().map(str::to_owned));
         while lines.len() > KEPT {
             lines.pop_front();
         }

@@ -13,7 +13,7 @@ use crate::{
         constants::{annotation, condition},
     },
     io::{source::git_sources, watch},
-    kubernetes::{clock::rfc3339, value::Value},
+    kubernetes::{clock::rfc3339, foreign, value::Value},
     sync::{id::cut, reason::short},
     value,
 };
@@ -109,7 +109,7 @@ fn table(sources: &[Value], all: bool) -> String {
             commit(&status.seen),
             commit(&status.rolled_out),
             status.held.len().to_string(),
-            cut(ready.map_or("", |told| told.message.as_str()), 100),
+            cut(&foreign::line(ready.map_or("", |told| told.message.as_str())), 100),
         ]);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
@@ -124,6 +124,15 @@ fn table(sources: &[Value], all: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sr15_what_a_host_says_does_not_leave_its_line() {
+        let source = value!({"metadata": {"name": "shop"}, "status": {
+            "conditions": [{"type": "Ready", "status": "False", "message": "it says: \u{1b}[31mred\nshop  True"}]}});
+        let shown = table(&[source], false);
+        assert_eq!(shown.lines().count(), 2);
+        assert!(shown.ends_with("it says: \\u{1b}[31mred shop  True\n"), "{shown}");
+    }
 
     #[test]
     fn a_source_is_one_line() {

@@ -13,6 +13,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::{
+    io::AsyncWriteExt,
     sync::mpsc::{self, Receiver, Sender},
     task::{AbortHandle, Id, JoinError, JoinSet},
 };
@@ -21,6 +22,7 @@ use super::{
     api::{Api, Error},
     clock::Clock,
     lease::Gate,
+    outbound::Outbound,
     pass,
     serve::Question,
     watch::{self, Scope},
@@ -73,6 +75,8 @@ pub struct Settings {
     pub route_scope: RouteScope,
     /// The versions in which the routers' APIs are spoken.
     pub apis: Apis,
+    /// Where metrics may be measured.
+    pub outbound: Outbound,
     /// What time it is.
     pub clock: Clock,
 }
@@ -88,6 +92,7 @@ impl Default for Settings {
             conditions: Conditions::default(),
             route_scope: RouteScope::default(),
             apis: Apis::default(),
+            outbound: Outbound::default(),
             clock: Clock::Wall,
         }
     }
@@ -118,6 +123,9 @@ pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>,
         leads: false,
         api,
         state: State::speaking(settings.apis.clone()),
+        web: Web::new(settings.outbound.clone())
+            .inspect_err(|error| tracing::warn!(%error, "metrics on the network cannot be measured"))
+            .ok(),
         settings,
         sender,
         receiver,
@@ -126,7 +134,6 @@ pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>,
         passes: JoinSet::new(),
         under_way: HashMap::new(),
         unsaid: HashMap::new(),
-        web: Web::new().inspect_err(|error| tracing::warn!(%error, "metrics on the network cannot be measured")).ok(),
     };
     daemon.work(questions, stop).await;
 }
@@ -665,6 +672,13 @@ fn failed(key: &Key, error: &Error, now: Timestamp) -> Outcome {
     Outcome::Failed(after.map(|after| now.saturating_add(after).unwrap_or(Timestamp::MAX)))
 }
 
+/// Writes a file that nobody else on this machine reads: templates of pods may hold what is nobody else's business.
+async fn own_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = tokio::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).await?;
+    file.write_all(bytes).await?;
+    file.flush().await
+}
+
 /// Writes what was seen and decided to a file of its own.
 async fn record_decision(folder: &Path, place: &Place, seen: &Seen, verdict: &Verdict) {
     // The last applied configuration repeats the manifest, and more than once held what should not be in a file.
@@ -677,7 +691,7 @@ async fn record_decision(folder: &Path, place: &Place, seen: &Seen, verdict: &Ve
     let record = serde_json::json!({"seen": seen, "verdict": verdict});
     let name = format!("{}_{}_{}.json", place.namespace, place.name, seen.now.as_nanosecond());
     let written = match serde_json::to_vec_pretty(&record) {
-        Ok(bytes) => tokio::fs::write(folder.join(name), bytes).await,
+        Ok(bytes) => own_file(&folder.join(name), &bytes).await,
         Err(error) => Err(error.into()),
     };
     if let Err(error) = written {

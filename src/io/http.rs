@@ -78,6 +78,9 @@ pub enum Error {
         /// How much is allowed.
         allowed: usize,
     },
+    /// It may not be reached, for this reason.
+    #[error("{0}")]
+    Refused(String),
     /// A bundle of certificates holds none.
     #[error("the bundle of authorities cannot be used: {0}")]
     Authorities(String),

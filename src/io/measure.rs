@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     analysis::{self, Look, Plan, Sample, Verdict, Work, unresolved},
-    api::{self, AnalysisRun, Measurement, Metric, constants::kind},
+    api::{
+        self, AnalysisRun, Measurement, Metric,
+        constants::{annotation, kind},
+    },
     engine::{
         key::{Place, Resource},
         measure,
@@ -25,6 +28,7 @@ use crate::{
         job::{self, Created},
     },
     model::secret::Secret,
+    sync::bond::Bond,
 };
 
 /// What a pass over an AnalysisRun sees.
@@ -71,16 +75,25 @@ async fn measured(
     plan: &Plan,
     written: &mut Vec<Written>,
 ) -> Result<Verdict, Error> {
-    let secrets = match secrets(api, run, plan).await? {
-        Ok(secrets) => secrets,
+    let (secrets, hosts) = match secrets(api, run, plan).await? {
+        Ok(found) => found,
         Err(problem) => return Ok(analysis::broken(run, unresolved(problem))),
     };
+    let wanted = plan.secrets(run);
+    let bond = |index: &usize| {
+        let (_, wanted) = wanted.get(*index)?;
+        let hosts = hosts.get(*index)?.as_deref();
+        Some(Bond { namespace: &run.metadata.namespace, name: &wanted.name, hosts })
+    };
+    let carried = plan.carried(run);
+    let bonds: Vec<Vec<Bond<'_>>> = carried.iter().map(|indices| indices.iter().filter_map(bond).collect()).collect();
     let metrics = match plan.ready(run, &secrets) {
         Ok(metrics) => metrics,
         Err(problem) => return Ok(analysis::broken(run, problem)),
     };
-    let tasks = plan.tasks.iter().zip(&metrics);
-    let samples = join_all(tasks.map(|(task, metric)| sample(api, seen, run, metric, &task.work))).await;
+    let tasks = plan.tasks.iter().zip(&metrics).zip(&bonds);
+    let samples =
+        join_all(tasks.map(|((task, metric), bonds)| sample(api, seen, run, metric, &task.work, bonds))).await;
     let mut taken = Vec::new();
     for outcome in samples {
         let (sample, write) = outcome?;
@@ -90,17 +103,24 @@ async fn measured(
     Ok(analysis::decide(run, plan, taken, &secrets, seen.now))
 }
 
+/// Values of Secrets, and the hosts that each may be sent to.
+type Values = (Vec<String>, Vec<Option<String>>);
+
 /// The values of the Secrets that arguments ask for; or why one has none.
-async fn secrets(api: &Api, run: &AnalysisRun, plan: &Plan) -> Result<Result<Vec<String>, String>, Error> {
-    let mut values = Vec::new();
+async fn secrets(api: &Api, run: &AnalysisRun, plan: &Plan) -> Result<Result<Values, String>, Error> {
+    let (mut values, mut hosts) = Values::default();
     for (_, wanted) in plan.secrets(run) {
         let found = secret(api, &run.metadata.namespace, &wanted.name).await?;
-        match found.and_then(|secret| metric::secret_value(&secret, wanted)) {
-            Ok(value) => values.push(value),
+        let named = |secret: &Value| secret.str_at(&["metadata", "annotations", annotation::HOSTS]).map(str::to_owned);
+        match found.and_then(|secret| Ok((metric::secret_value(&secret, wanted)?, named(&secret)))) {
+            Ok((value, named)) => {
+                values.push(value);
+                hosts.push(named);
+            }
             Err(problem) => return Ok(Err(problem)),
         }
     }
-    Ok(Ok(values))
+    Ok(Ok((values, hosts)))
 }
 
 /// Measures for one task. The error is one that the server, or the way to it, may get over.
@@ -110,6 +130,7 @@ async fn sample(
     run: &AnalysisRun,
     metric: &Metric,
     work: &Work,
+    carried: &[Bond<'_>],
 ) -> Result<(Sample, Option<Written>), Error> {
     let now = seen.now;
     let before = match work {
@@ -125,9 +146,10 @@ async fn sample(
             Ask::ReadSecret { namespace, name } => heard.secret = Some(secret(api, &namespace, &name).await?),
             Ask::ReadToken(file) => heard.token = Some(token(&file).await),
             Ask::Send(request) => {
-                let answer = match &seen.web {
-                    Some(web) => web.fetch(&request).await.map_err(|error| error.to_string()),
-                    None => Err("there is no way to the network".to_owned()),
+                let answer = match (&seen.web, metric::check_hosts(&request, carried, seen.settings.secret_hosts)) {
+                    (_, Err(refused)) => Err(refused),
+                    (Some(web), Ok(())) => web.fetch(&request).await.map_err(|error| error.to_string()),
+                    (None, Ok(())) => Err("there is no way to the network".to_owned()),
                 };
                 heard.answers.push(answer);
             }

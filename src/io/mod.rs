@@ -19,6 +19,7 @@ pub mod measure;
 pub mod metrics;
 pub mod oidc;
 pub mod outage;
+pub mod outbound;
 pub mod pass;
 pub mod query;
 pub mod serve;

@@ -100,12 +100,13 @@ async fn ask(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::outbound::Outbound;
     use crate::value;
 
     async fn check(metric: Value, args: Value) -> Query {
         let run = value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "metadata": {"name": "a"},
             "spec": {"args": args, "metrics": [metric]}});
-        let web = Web::new().unwrap();
+        let web = Web::new(Outbound::anywhere()).unwrap();
         once(&web, &Settings::default(), &run, Timestamp::UNIX_EPOCH).await.remove(0)
     }
 

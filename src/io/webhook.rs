@@ -18,14 +18,14 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::{Semaphore, mpsc},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     time::timeout,
 };
 
@@ -89,6 +89,10 @@ pub struct PlanRequest {
 /// Answers workflows.
 pub type Planner = Arc<dyn Fn(PlanRequest) -> BoxFuture<'static, Response<Full<Bytes>>> + Send + Sync>;
 
+/// How many who ask for plans may wait at once: all of them, and those who ask for sources of one namespace. Each may wait for
+/// an issuer that never answers; webhooks have seats of their own.
+const PLAN_SEATS: (usize, usize) = (96, 32);
+
 /// How long a plan may take, with everything that it needs.
 pub const PLAN_TIME: Duration = Duration::from_secs(120);
 
@@ -102,6 +106,29 @@ struct Inner {
     bucket: Mutex<Bucket>,
     news: mpsc::Sender<News>,
     planner: Option<Planner>,
+    /// Those who wait for a plan, by the namespace of the source.
+    waiting: Mutex<HashMap<String, usize>>,
+}
+
+/// The seat of a connection; given up when it turns out to be one that asks for a plan, which has its own.
+type Seat = Arc<Mutex<Option<OwnedSemaphorePermit>>>;
+
+/// The seat of one who waits for a plan; given up when it is dropped.
+struct PlanSeat {
+    hooks: Hooks,
+    namespace: String,
+}
+
+impl Drop for PlanSeat {
+    fn drop(&mut self) {
+        let mut waiting = self.hooks.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = waiting.get_mut(&self.namespace) {
+            *count -= 1;
+            if *count == 0 {
+                waiting.remove(&self.namespace);
+            }
+        }
+    }
 }
 
 /// The door of a source. Each remembers what it heard for itself: one push knocks at the doors of all sources of a
@@ -131,7 +158,7 @@ impl Hooks {
     /// The same, and workflows are answered.
     pub fn with_plans(limits: Limits, news: mpsc::Sender<News>, planner: Option<Planner>) -> Hooks {
         let bucket = Mutex::new(Bucket { left: f64::from(limits.rate) * 2.0, at: Instant::now() });
-        Hooks(Arc::new(Inner { limits, doors: Mutex::default(), bucket, news, planner }))
+        Hooks(Arc::new(Inner { limits, doors: Mutex::default(), bucket, news, planner, waiting: Mutex::default() }))
     }
 
     /// Opens the door of a source. One without a secret has none; one that is open with the same secret stays as it is.
@@ -165,15 +192,16 @@ impl Hooks {
             // Full: whoever comes is sent away at once, without a word.
             let Ok(seat) = seats.clone().try_acquire_owned() else { continue };
             let hooks = self.clone();
-            tokio::spawn(async move {
-                hooks.attend(stream).await;
-                drop(seat);
-            });
+            tokio::spawn(hooks.attend_in(stream, Arc::new(Mutex::new(Some(seat)))));
         }
     }
 
     /// Hears what comes over one connection.
     pub async fn attend(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        self.attend_in(stream, Seat::default()).await;
+    }
+
+    async fn attend_in(self, stream: impl AsyncRead + AsyncWrite + Unpin, seat: Seat) {
         let time = self.0.limits.time;
         let plans = Arc::new(AtomicBool::new(false));
         let asked = plans.clone();
@@ -181,7 +209,8 @@ impl Hooks {
             let hooks = self.clone();
             let is_plan = hooks.0.planner.is_some() && request.uri().path().starts_with(PLAN_PREFIX);
             asked.fetch_or(is_plan, Ordering::Relaxed);
-            async move { Ok::<_, Infallible>(hooks.hear(request).await) }
+            let seat = seat.clone();
+            async move { Ok::<_, Infallible>(hooks.hear(request, &seat).await) }
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(time).max_buf_size(64 << 10).keep_alive(false);
@@ -194,7 +223,7 @@ impl Hooks {
     }
 
     /// Hears one request.
-    async fn hear(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn hear(&self, request: Request<Incoming>, seat: &Seat) -> Response<Full<Bytes>> {
         if !self.room() {
             return answer(StatusCode::TOO_MANY_REQUESTS, "too many requests");
         }
@@ -202,15 +231,23 @@ impl Hooks {
             && let Some(path) = request.uri().path().strip_prefix(PLAN_PREFIX)
         {
             return match plan_request(path, &request) {
-                Ok(asked) => planner(asked).await,
+                Ok(asked) => {
+                    let Some(_seat) = self.plan_seat(&asked.source.namespace) else {
+                        let mut busy = answer(StatusCode::TOO_MANY_REQUESTS, "too many ask for plans");
+                        busy.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+                        return busy;
+                    };
+                    // Webhooks get theirs back.
+                    drop(seat.lock().unwrap_or_else(PoisonError::into_inner).take());
+                    planner(asked).await
+                }
                 Err((code, words)) => answer(code, words),
             };
         }
         let source = request.uri().path().strip_prefix(PREFIX).and_then(|path| path.split_once('/'));
         let source = source.map(|(namespace, name)| Source { namespace: namespace.to_owned(), name: name.to_owned() });
-        let is_open =
-            |source: &Source| self.0.doors.lock().unwrap_or_else(PoisonError::into_inner).contains_key(source);
-        let Some(source) = source.filter(is_open) else { return answer(StatusCode::NOT_FOUND, "no such hook") };
+        // Whether there is such a source is nobody's business who cannot prove to know its secret.
+        let Some(source) = source else { return answer(StatusCode::NOT_FOUND, "no such page") };
         if request.method() != Method::POST {
             return answer(StatusCode::METHOD_NOT_ALLOWED, "post it");
         }
@@ -229,8 +266,12 @@ impl Hooks {
         };
         let verified = match self.0.doors.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&source) {
             Some(Door { secret, heard }) => webhook::verify(&head.headers, &body, secret, heard, Timestamp::now()),
-            // Closed in the meantime.
-            None => Err(Refusal::Wrong),
+            // As much work as a wrong proof is.
+            None => {
+                let nobody = Secret::new("nobody knows this source");
+                webhook::verify(&head.headers, &body, &nobody, &mut Heard::default(), Timestamp::now())
+                    .and(Err(Refusal::Wrong))
+            }
         };
         match verified {
             Err(Refusal::Unsigned | Refusal::Wrong | Refusal::Stale) => answer(StatusCode::UNAUTHORIZED, "not proven"),
@@ -258,6 +299,17 @@ impl Hooks {
                 }
             },
         }
+    }
+
+    /// A seat to wait for a plan in, if there is one.
+    fn plan_seat(&self, namespace: &str) -> Option<PlanSeat> {
+        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (all, own) = (waiting.values().sum::<usize>(), waiting.get(namespace).copied().unwrap_or_default());
+        if all >= PLAN_SEATS.0 || own >= PLAN_SEATS.1 {
+            return None;
+        }
+        *waiting.entry(namespace.to_owned()).or_default() += 1;
+        Some(PlanSeat { hooks: self.clone(), namespace: namespace.to_owned() })
     }
 
     /// Whether one more request fits the rate.

@@ -3,7 +3,10 @@
 //! Approvals are given at once and noted, measurements succeed; where an analysis begins, a copy of the cluster shows what
 //! happens if it fails. Never asks anybody and never waits: time jumps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -43,6 +46,8 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 14);
 const STUCK: SignedDuration = SignedDuration::from_hours(6);
 /// How long the way back may take.
 const RETURN: SignedDuration = SignedDuration::from_hours(24);
+/// What is said of a forecast in which time does not pass any more.
+const CIRCLES: &str = "too much happens at one moment to be forecast";
 /// How long after the end old pods are still watched.
 const TIDYING: SignedDuration = SignedDuration::from_hours(1);
 
@@ -61,6 +66,17 @@ impl Model {
         let mut local = Local::new(start, settings);
         local.outlook = Some(Outlook::Succeeds);
         Model { local, refused: Vec::new() }
+    }
+
+    /// The same, but nothing happens in it after this moment of the clock on the wall.
+    pub fn until(mut self, deadline: Option<Instant>) -> Model {
+        self.local.deadline = deadline;
+        self
+    }
+
+    /// Whether it stands still because nobody waits any longer.
+    pub fn is_late(&self) -> bool {
+        self.local.is_late()
     }
 
     /// The cluster itself.
@@ -324,7 +340,8 @@ impl Model {
                 break;
             }
         }
-        let message = self.rollout(place).and_then(|rollout| Some(rollout.str_at(&["status", "message"])?.to_owned()));
+        let said = self.rollout(place).and_then(|rollout| Some(rollout.str_at(&["status", "message"])?.to_owned()));
+        let message = if self.local.is_circling() { Some(CIRCLES.to_owned()) } else { said };
         let message = message.unwrap_or_default();
         match unready.filter(|_| recorder.is_degraded()) {
             // What an abort took away is said all the same.

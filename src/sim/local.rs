@@ -7,6 +7,7 @@
 use std::{
     collections::HashSet,
     sync::{Mutex, OnceLock, PoisonError},
+    time::Instant,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -52,6 +53,8 @@ const MANAGER: &str = "tidegate";
 
 /// So many steps at one moment are no work but a loop.
 const BUSY: u32 = 4000;
+/// And so many more for each object: 2,000 pods that become ready at once are work.
+const BUSY_PER_OBJECT: u32 = 32;
 
 /// A cluster, the world around it, and the engine.
 #[derive(Debug, Clone)]
@@ -68,6 +71,10 @@ pub struct Local {
     writes: u64,
     /// How many steps were taken at which moment.
     steps: (Timestamp, u32),
+    /// How many may be.
+    allowed: u32,
+    /// When whoever waits for this cluster stops waiting: from then on nothing is due any more.
+    pub deadline: Option<Instant>,
     /// What goes wrong.
     pub faults: Faults,
     /// Who looks whether everything that happens may happen.
@@ -124,6 +131,8 @@ impl Local {
             engine: Engine::Running,
             writes: 0,
             steps: (start, 0),
+            allowed: BUSY,
+            deadline: None,
             faults: Faults::default(),
             checker: Checker::default(),
             latency: SignedDuration::ZERO,
@@ -217,11 +226,20 @@ impl Local {
     /// Does one thing that is due: a pass of the engine, or a look of a controller. `false` if nothing is due now.
     pub fn step(&mut self) -> bool {
         let now = self.store.now();
-        self.steps = if self.steps.0 == now { (now, self.steps.1 + 1) } else { (now, 0) };
-        if self.steps.1 >= BUSY {
-            if self.steps.1 == BUSY {
-                self.checker.complain(format!("S7: {BUSY} steps without time passing"));
+        self.steps = if self.steps.0 == now { (now, self.steps.1.saturating_add(1)) } else { (now, 0) };
+        if self.is_late() {
+            return false;
+        }
+        if self.steps.1 == self.allowed {
+            // Objects are counted only now: nearly no moment has that many steps.
+            let objects = u32::try_from(self.store.len()).unwrap_or(u32::MAX);
+            let allowed = BUSY.saturating_add(objects.saturating_mul(BUSY_PER_OBJECT));
+            self.allowed = self.allowed.max(allowed);
+            if self.steps.1 == self.allowed {
+                self.checker.complain(format!("S7: {} steps without time passing", self.allowed));
             }
+        }
+        if self.is_circling() {
             return false;
         }
         if let Engine::Back(at) = self.engine
@@ -250,6 +268,16 @@ impl Local {
         self.world.step(&mut self.store)
     }
 
+    /// Whether more happens at this moment than work explains.
+    pub fn is_circling(&self) -> bool {
+        self.steps.1 >= self.allowed && self.steps.0 == self.store.now()
+    }
+
+    /// Whether nobody waits for this cluster any more.
+    pub fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
     /// Steps until nothing is due now.
     pub fn settle(&mut self) {
         while self.step() {}
@@ -258,7 +286,7 @@ impl Local {
     /// When something is due, if nothing happens before.
     pub fn next_wake(&self) -> Option<Timestamp> {
         // Who turns in circles is not waited for; the checker has said so.
-        if self.steps.1 >= BUSY && self.steps.0 == self.store.now() {
+        if self.is_circling() || self.is_late() {
             return None;
         }
         let back = match self.engine {

@@ -2,7 +2,10 @@
 //!
 //! A Rollout that no change concerns costs nothing: it is neither looked at nor run.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Instant,
+};
 
 use super::{
     starts::{self, Origin},
@@ -60,6 +63,9 @@ pub struct Rules {
     pub source: String,
     /// What it says.
     pub spec: Option<GitSource>,
+    /// When forecasts must have been made, by the clock on the wall; whenever it takes if not given. What is not forecast by
+    /// then says so.
+    pub deadline: Option<Instant>,
 }
 
 /// Both sides, made sense of.
@@ -101,9 +107,9 @@ pub fn make_from(sides: &Sides, sets: &Sets, rules: &Rules, origin: &dyn Fn(&cra
     plan.objects.retain(|change| is_there(change.what) || !broken.contains(change.file.as_str()));
     // Of what cannot be applied, nothing starts.
     if plan.problems.is_empty() {
-        plan.rollouts = starts::all(&plan.objects, sets, origin);
+        plan.rollouts = starts::all(&plan.objects, sets, origin, rules.deadline);
     }
-    plan.warnings = warnings::all(sides, sets, &plan);
+    plan.warnings = warnings::all(sides, sets, &plan, rules.deadline);
     plan
 }
 

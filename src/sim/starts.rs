@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
+    time::Instant,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -40,6 +41,8 @@ use crate::{
 
 /// So many Rollouts are run; a commit that moves more is looked at Rollout by Rollout by nobody.
 const FORECASTS: usize = 100;
+/// So many pods of a Rollout are played; each costs time and memory in every step.
+const PODS: i64 = 5000;
 
 /// Where a Rollout starts from.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +69,12 @@ impl Origin {
 type Index<'s> = HashMap<&'s Id, &'s Desired>;
 
 /// What a change starts, Rollout by Rollout, those that move first.
-pub fn all(changes: &[Change], sets: &Sets, origin: &dyn Fn(&Id) -> Origin) -> Vec<RolloutPlan> {
+pub fn all(
+    changes: &[Change],
+    sets: &Sets,
+    origin: &dyn Fn(&Id) -> Origin,
+    deadline: Option<Instant>,
+) -> Vec<RolloutPlan> {
     let (old, new): (Index<'_>, Index<'_>) = (index(&sets.old.objects), index(&sets.new.objects));
     let changed: HashMap<&Id, &Change> = changes.iter().map(|change| (&change.id, change)).collect();
     let mut plans = Vec::new();
@@ -89,7 +97,7 @@ pub fn all(changes: &[Change], sets: &Sets, origin: &dyn Fn(&Id) -> Origin) -> V
             continue;
         }
         runs += 1;
-        let case = Case { desired, old: &old, new: &new, concerns, origin: origin(&desired.id) };
+        let case = Case { desired, old: &old, new: &new, concerns, origin: origin(&desired.id), deadline };
         plans.push(case.plan(runs <= FORECASTS));
     }
     plans.sort_by_key(|plan| (!plan.starts.moves(), plan.id.clone()));
@@ -128,7 +136,7 @@ fn concerns<'c>(desired: &Desired, new: &Index<'_>, changed: &HashMap<&Id, &'c C
         return found;
     }
     let rollout: Rollout = api::read(&desired.object).object;
-    for id in named(&rollout, desired, new) {
+    for id in named(&rollout, desired, new, &HashMap::new()) {
         let Some(change) = changed.get(&id).copied() else { continue };
         let is_workload = rollout
             .spec
@@ -158,13 +166,18 @@ fn scales(scaler: &Desired, rollout: &Id) -> bool {
 
 /// The pods of a Rollout, wherever they are described.
 fn pod_spec<'s>(rollout: &Rollout, desired: &'s Desired, set: &Index<'s>) -> Option<&'s Value> {
+    pod_template(rollout, desired, set)?.at(&["spec"])
+}
+
+/// The same with their metadata.
+pub(super) fn pod_template<'s>(rollout: &Rollout, desired: &'s Desired, set: &Index<'s>) -> Option<&'s Value> {
     match &rollout.spec.workload_ref {
-        None => desired.object.at(&["spec", "template", "spec"]),
+        None => desired.object.at(&["spec", "template"]),
         Some(workload) => {
             let group = workload.api_version.split_once('/').map_or("", |(group, _)| group);
             let id = Id::new(group, &workload.kind, &desired.id.namespace, &workload.name);
             let found = set.get(&id)?;
-            found.object.at(&["spec", "template", "spec"]).or_else(|| found.object.at(&["template", "spec"]))
+            found.object.at(&["spec", "template"]).or_else(|| found.object.at(&["template"]))
         }
     }
 }
@@ -196,7 +209,7 @@ fn below(value: &Value, namespace: &str, found: &mut BTreeSet<Id>) {
 }
 
 /// The objects that a Rollout names: Services, its workload, routes, and templates of analyses.
-fn named(rollout: &Rollout, desired: &Desired, set: &Index<'_>) -> Vec<Id> {
+fn named(rollout: &Rollout, desired: &Desired, set: &Index<'_>, live: &HashMap<Id, &Value>) -> Vec<Id> {
     let mut rollout = rollout.clone();
     rollout.metadata.namespace = desired.id.namespace.to_string();
     let mut ids: Vec<Id> = observe::referred(&rollout, &Apis::default())
@@ -206,12 +219,12 @@ fn named(rollout: &Rollout, desired: &Desired, set: &Index<'_>) -> Vec<Id> {
             Id { group: key.resource.group, kind: kind.into(), namespace: key.place.namespace, name: key.place.name }
         })
         .collect();
-    ids.extend(templates_of(&rollout, desired, set));
+    ids.extend(templates_of(&rollout, desired, set, live));
     ids
 }
 
 /// The templates that a Rollout names, directly or through others, whether they are there or not.
-fn templates_of(rollout: &Rollout, desired: &Desired, set: &Index<'_>) -> Vec<Id> {
+fn templates_of(rollout: &Rollout, desired: &Desired, set: &Index<'_>, live: &HashMap<Id, &Value>) -> Vec<Id> {
     let met = std::cell::RefCell::new(Vec::new());
     let look_up = |scope: Scope, name: &str| {
         let namespace = match scope {
@@ -219,7 +232,7 @@ fn templates_of(rollout: &Rollout, desired: &Desired, set: &Index<'_>) -> Vec<Id
             Scope::Cluster => "",
         };
         let id = Id::new(constants::GROUP, scope.kind(), namespace, name);
-        let found = set.get(&id).map(|found| found.object.clone());
+        let found = set.get(&id).map(|found| &found.object).or_else(|| live.get(&id).copied()).cloned();
         met.borrow_mut().push(id);
         found
     };
@@ -260,6 +273,7 @@ struct Case<'c> {
     new: &'c Index<'c>,
     concerns: Vec<Concern<'c>>,
     origin: Origin,
+    deadline: Option<Instant>,
 }
 
 impl Case<'_> {
@@ -285,8 +299,21 @@ impl Case<'_> {
             plan.reason = format!("only the first {FORECASTS} Rollouts of a plan are run");
             return plan;
         }
+        let pods = self.pods();
+        if pods > PODS {
+            plan.reason = format!("it is too large to forecast: {pods} pods, and forecasts are made of up to {PODS}");
+            return plan;
+        }
+        let late = |plan: &mut RolloutPlan| {
+            let comma = if plan.reason.is_empty() { "" } else { "; " };
+            plan.reason += &format!("{comma}how it would go is not known: the time for forecasts is over");
+        };
         let place = Place { namespace: id.namespace.clone(), name: id.name.clone() };
         let before = self.before(&place);
+        if before.is_late() {
+            late(&mut plan);
+            return plan;
+        }
         let mut model = before.clone();
         self.change(&mut model);
         if let Some((_, why)) = model.refused.iter().find(|(refused, _)| refused == id) {
@@ -314,6 +341,10 @@ impl Case<'_> {
                 }
             };
             let mut forecast = model.run(&place, before.recorder(&place, expects));
+            if before.is_late() {
+                late(&mut plan);
+                return plan;
+            }
             if forecast.outcome == Outcome::Unfinished && forecast.message.is_empty() {
                 forecast.message = match plan.starts {
                     Starts::Restart => "pods that are to be replaced are not allowed to go".to_owned(),
@@ -332,31 +363,48 @@ impl Case<'_> {
         plan
     }
 
+    /// Stand-ins for what the Rollout names and neither the new side nor the cluster has.
+    fn stubs(&self) -> Vec<Desired> {
+        let objects: &[Value] = match &self.origin {
+            Origin::Git => &[],
+            Origin::Observed(_, objects) => objects,
+        };
+        stubs(self.desired, self.new, &objects.iter().map(|object| (Id::of(object), object)).collect())
+    }
+
+    /// The most pods of a version that either side wants or the cluster has.
+    fn pods(&self) -> i64 {
+        let wanted = |desired: &Desired| desired.object.int_at(&["spec", "replicas"]).unwrap_or(1);
+        let old = self.old.get(&self.desired.id).map(|old| wanted(old));
+        let there = match &self.origin {
+            Origin::Git => 0,
+            Origin::Observed(_, objects) => objects.iter().map(replicas).fold(0, i64::saturating_add),
+        };
+        wanted(self.desired).max(old.unwrap_or_default()).max(there)
+    }
+
     /// The cluster as it is before the change.
     fn before(&self, place: &Place) -> Model {
         let relevant = relevant(self.desired, self.new);
         match &self.origin {
             Origin::Observed(now, objects) => {
-                let mut model = Model::new(*now);
+                let mut model = Model::new(*now).until(self.deadline);
                 model.define(relevant.iter().copied());
                 for object in objects {
                     model.restore(placed(object));
                     pods_of(object, *now).into_iter().for_each(|pod| model.restore(pod));
                 }
-                let stubs = stubs(self.desired, self.new);
-                let unseen = stubs.iter().filter(|stub| !objects.iter().any(|object| Id::of(object) == stub.id));
-                let unseen: Vec<&Desired> = unseen.collect();
                 model.begin();
-                model.apply(unseen.into_iter());
+                model.apply(self.stubs().iter());
                 model
             }
             Origin::Git => {
-                let mut model = Model::new(START);
+                let mut model = Model::new(START).until(self.deadline);
                 model.define(relevant.iter().copied());
                 if let Some(old) = self.old.get(&self.desired.id) {
                     let own = self::relevant(old, self.old);
                     model.define(own.iter().copied());
-                    let stubs = stubs(old, self.old);
+                    let stubs = stubs(old, self.old, &HashMap::new());
                     model.apply(stubs.iter().chain(own));
                     model.settle(place);
                 }
@@ -367,7 +415,7 @@ impl Case<'_> {
 
     /// Gives the change to a cluster.
     fn change(&self, model: &mut Model) {
-        let stubs = stubs(self.desired, self.new);
+        let stubs = self.stubs();
         let relevant = relevant(self.desired, self.new);
         model.refused.clear();
         model.apply(stubs.iter().chain(relevant.iter().copied()));
@@ -487,9 +535,10 @@ fn images(old: &Value, new: &Value) -> Vec<String> {
 /// The objects of a set that a Rollout takes to run, with itself.
 fn relevant<'s>(desired: &'s Desired, set: &Index<'s>) -> Vec<&'s Desired> {
     let rollout: Rollout = api::read(&desired.object).object;
-    let mut ids: BTreeSet<Id> = named(&rollout, desired, set).into_iter().collect();
+    let mut ids: BTreeSet<Id> = named(&rollout, desired, set, &HashMap::new()).into_iter().collect();
     ids.insert(desired.id.clone());
-    let labels = desired.object.at(&["spec", "template", "metadata", "labels"]).and_then(Value::as_map);
+    let template = pod_template(&rollout, desired, set);
+    let labels = template.and_then(|template| template.at(&["metadata", "labels"])?.as_map());
     for (id, other) in set.iter().filter(|(id, _)| id.namespace == desired.id.namespace) {
         let guards = id.is("policy", "PodDisruptionBudget")
             && other
@@ -507,9 +556,10 @@ fn relevant<'s>(desired: &'s Desired, set: &Index<'s>) -> Vec<&'s Desired> {
 }
 
 /// Stand-ins for what a Rollout names and the set does not have: most likely it is in the cluster already.
-fn stubs(desired: &Desired, set: &Index<'_>) -> Vec<Desired> {
+fn stubs(desired: &Desired, set: &Index<'_>, live: &HashMap<Id, &Value>) -> Vec<Desired> {
     let rollout: Rollout = api::read(&desired.object).object;
-    let missing = named(&rollout, desired, set).into_iter().filter(|id| !set.contains_key(id));
+    let named = named(&rollout, desired, set, live).into_iter();
+    let missing = named.filter(|id| !set.contains_key(id) && !live.contains_key(id));
     let labels = rollout.spec.selector.as_ref().and_then(|selector| selector.get("matchLabels")).cloned();
     let stub = |id: Id| {
         let (metadata, selector) = (
@@ -583,6 +633,13 @@ fn placed(object: &Value) -> Value {
     // Versions of another cluster would be ahead of all that happens here.
     object.set_at(&["metadata", "resourceVersion"], "1");
     object
+}
+
+/// How many pods an observed object has or wants, if it is one that has pods.
+fn replicas(object: &Value) -> i64 {
+    let is_set = object.str_at(&["kind"]) == Some("ReplicaSet");
+    let counts = [["status", "replicas"], ["spec", "replicas"]].map(|path| object.int_at(&path).unwrap_or_default());
+    if is_set { counts[0].max(counts[1]) } else { 0 }
 }
 
 /// Pods as a ReplicaSet that was observed has them: so many are there, so many of them available.

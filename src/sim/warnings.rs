@@ -1,11 +1,15 @@
 //! What is wrong with a plan, or worth a look: all of `lint` on the changed objects, what a server would refuse, and what only
 //! a forecast shows.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    time::Instant,
+};
 
 use super::{
     forecast::{Model, START},
     plan::{Sets, Sides},
+    starts,
 };
 use crate::{
     api::{self, Rollout, constants},
@@ -21,11 +25,11 @@ use crate::{
 const TRIED: usize = 2000;
 
 /// Everything there is to say, the worst first.
-pub fn all(sides: &Sides, sets: &Sets, plan: &Plan) -> Vec<Warning> {
+pub fn all(sides: &Sides, sets: &Sets, plan: &Plan, deadline: Option<Instant>) -> Vec<Warning> {
     let mut warnings = linted(sides, plan);
     let new: HashMap<&Id, &Desired> = sets.new.objects.iter().map(|desired| (&desired.id, desired)).collect();
     if plan.problems.is_empty() {
-        warnings.extend(refused(plan, &new));
+        warnings.extend(refused(plan, &new, deadline));
     }
     for rollout in &plan.rollouts {
         let Some(desired) = new.get(&rollout.id) else { continue };
@@ -153,13 +157,13 @@ fn warning(severity: Severity, rule: &str, of: (&Id, &str, usize), message: Stri
 }
 
 /// What a server would refuse: the changed objects are tried on one of our own, which knows the built-in kinds.
-fn refused(plan: &Plan, new: &HashMap<&Id, &Desired>) -> Vec<Warning> {
+fn refused(plan: &Plan, new: &HashMap<&Id, &Desired>, deadline: Option<Instant>) -> Vec<Warning> {
     let changed = plan.objects.iter().filter(|change| is_there(change)).take(TRIED);
     let tried: Vec<&Desired> = changed.filter_map(|change| new.get(&change.id).copied()).collect();
     if tried.is_empty() {
         return Vec::new();
     }
-    let mut model = Model::new(START);
+    let mut model = Model::new(START).until(deadline);
     // What is only defined by the same commit is not served when it is tried.
     let known = tried.iter().copied().filter(|desired| desired.sort.served);
     model.define(known.clone());
@@ -236,15 +240,16 @@ fn of_rollout(plan: &RolloutPlan, desired: &Desired, new: &HashMap<&Id, &Desired
             ));
         }
     }
-    found.extend(deadline(&rollout, desired, of));
-    found.extend(budgets(&rollout, desired, new, of));
+    let template = starts::pod_template(&rollout, desired, new);
+    found.extend(deadline(&rollout, template, of));
+    found.extend(budgets(&rollout, template, new, of));
     found
 }
 
 /// A deadline that passes while pods only do what their probes tell them.
-fn deadline(rollout: &Rollout, desired: &Desired, of: (&Id, &str, usize)) -> Option<Warning> {
+fn deadline(rollout: &Rollout, template: Option<&Value>, of: (&Id, &str, usize)) -> Option<Warning> {
     let deadline = i64::from(rollout.spec.progress_deadline_seconds.unwrap_or(600));
-    let containers = desired.object.list_at(&["spec", "template", "spec", "containers"]).iter();
+    let containers = template.map(|template| template.list_at(&["spec", "containers"])).unwrap_or_default().iter();
     let delay = |container: &Value| {
         let seconds = |probe: &str| container.int_at(&[probe, "initialDelaySeconds"]).unwrap_or_default();
         seconds("startupProbe") + seconds("readinessProbe")
@@ -263,11 +268,15 @@ fn deadline(rollout: &Rollout, desired: &Desired, of: (&Id, &str, usize)) -> Opt
 }
 
 /// Budgets that let no pod go: a restart and the drain of a node wait for ever.
-fn budgets(rollout: &Rollout, desired: &Desired, new: &HashMap<&Id, &Desired>, of: (&Id, &str, usize)) -> Vec<Warning> {
-    let labels = desired.object.at(&["spec", "template", "metadata", "labels"]).and_then(Value::as_map);
+fn budgets(
+    rollout: &Rollout,
+    template: Option<&Value>,
+    new: &HashMap<&Id, &Desired>,
+    of: (&Id, &str, usize),
+) -> Vec<Warning> {
+    let labels = template.and_then(|template| template.at(&["metadata", "labels"])?.as_map());
     let wanted = limits::replicas(rollout);
-    let beside =
-        new.iter().filter(|(id, _)| id.is("policy", "PodDisruptionBudget") && id.namespace == desired.id.namespace);
+    let beside = new.iter().filter(|(id, _)| id.is("policy", "PodDisruptionBudget") && id.namespace == of.0.namespace);
     let mut blocking: Vec<&Id> = beside
         .filter(|(_, budget)| {
             let spec = |key: &str| budget.object.at(&["spec", key]);

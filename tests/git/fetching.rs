@@ -355,6 +355,65 @@ async fn a_hostile_host_has_a_budget() {
     check(silent, Retry::Soon, &["took longer than 0 s"]).await;
 }
 
+fn packet(text: &str) -> String {
+    format!("{:04x}{text}", text.len() + 4)
+}
+
+/// SR6: what a host lists is bounded in bytes, in both versions of the protocol, and what was not asked for is not kept.
+#[tokio::test]
+async fn sr6_what_a_host_lists_is_bounded_in_bytes() {
+    let made = Made::new();
+    let one = made.push("main", &[("a.yaml", "1")], "one");
+    let many: String =
+        (0..2000).map(|number| packet(&format!("{one} refs/tags/v{number}-{}\n", "x".repeat(900)))).collect();
+    for version in [2, 0] {
+        let (path, many) = (made.path(), many.clone());
+        let server = Server::start(move |parts, asked| {
+            let is_greeting = parts.uri.path().ends_with("/info/refs");
+            let is_listing = asked.windows(15).any(|window| window == b"command=ls-refs");
+            match version {
+                2 if is_listing => reply(200, &[("content-type", RESULT)], format!("{many}0000")),
+                0 if is_greeting => {
+                    let first = packet(&format!("{one} HEAD\0side-band-64k shallow\n"));
+                    let text = format!("001e# service=git-upload-pack\n0000{first}{many}0000");
+                    reply(200, &[("content-type", ADVERTISEMENT)], text)
+                }
+                _ => git(&path, parts, asked),
+            }
+        })
+        .await;
+        let mut reader = Reader::of(&server);
+        reader.limits = FetchLimits { listing_bytes: 1 << 20, ..FetchLimits::default() };
+        let words = match version {
+            2 => ["the size of the list of references", "is more than the 1 MiB allowed"],
+            _ => ["more than 1048576 bytes of references", ""],
+        };
+        refused(reader.main().await, Retry::Later, &words);
+        // Within the limit they are no harm, although nobody asked for them.
+        reader.limits = FetchLimits::default();
+        drop(reader.main().await);
+    }
+}
+
+/// SR6: the list of ends of a shallow history costs as much as it is long, and is short.
+#[tokio::test]
+async fn sr6_the_ends_of_a_shallow_history_are_few() {
+    let made = Made::new();
+    made.push("main", &[("a.yaml", "1")], "one");
+    let path = made.path();
+    let ends: String = (0..100_000_u32).map(|number| packet(&format!("shallow {number:040x}\n"))).collect();
+    let server = Server::start(move |parts, asked| {
+        let fetching = asked.windows(13).any(|window| window == b"command=fetch");
+        let text = || format!("{}{ends}0001", packet("shallow-info\n"));
+        if fetching { reply(200, &[("content-type", RESULT)], text()) } else { git(&path, parts, asked) }
+    })
+    .await;
+    let began = std::time::Instant::now();
+    let words = ["the number of ends of a shallow history", "1000"];
+    refused(Reader::of(&server).main().await, Retry::Later, &words);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
 #[tokio::test]
 async fn nonsense_is_not_unpacked() {
     let made = Made::new();

@@ -45,6 +45,7 @@ pub fn rules() -> Rules {
         path: "deploy".into(),
         source: String::new(),
         spec: None,
+        deadline: None,
     }
 }
 

@@ -7,5 +7,6 @@
 
 mod cases;
 mod hostile;
+mod large;
 mod review;
 mod truth;

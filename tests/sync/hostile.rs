@@ -187,6 +187,10 @@ async fn sr8_what_reading_a_file_may_cost_is_bounded_and_odd_yaml_is_refused() {
     }
     refused_text(&bomb, "deploy/c.yaml").await;
     refused_text(&format!("a: {}{}\n", "[".repeat(5000), "]".repeat(5000)), "deploy/c.yaml").await;
+    refused_text(&format!("a: {}{}\n", "[".repeat(64), "]".repeat(64)), "deploy/c.yaml").await;
+    refused_text(&map("c", &"x".repeat(2 << 20)), "the document is larger than 2 MiB").await;
+    let many: String = (0..10_001).map(|number| map(&format!("c{number}"), "x")).collect();
+    refused_text(&many, "the file has more than 10000 documents").await;
     refused_text("apiVersion: v1\nkind: ConfigMap\nkind: Secret\nmetadata: {name: c}\n", "deploy/c.yaml:3").await;
     refused_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '../../c'}\n", "deploy/c.yaml").await;
 }
@@ -259,6 +263,21 @@ async fn sr7_a_commit_that_was_refused_is_not_applied_when_another_one_waits() {
     scene.until(&second, State::Error).await;
     scene.pass(130).await;
     assert_eq!(scene.get("", "configmaps", "a").unwrap().value.str_at(&["data", "k"]), Some("good"));
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr16_secrets_are_read_by_name_alone() {
+    let mut scene = Scene::objects();
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n";
+    let first = scene.repository.commit(&[("deploy/s.yaml", secret), ("deploy/a.yaml", &map("a", "x"))]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    let second = scene.repository.commit(&[("deploy/s.yaml", &secret.replace("a: b", "a: c"))]);
+    scene.until(&second, State::Success).await;
+    let (read, greedy) = scene.rights.secrets();
+    assert_eq!(greedy, [""; 0]);
+    assert!(read > 0, "it was read");
     scene.end().await;
 }
 

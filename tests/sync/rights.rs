@@ -28,6 +28,10 @@ struct State {
     watched: Vec<String>,
     /// Whether only this namespace may be looked into.
     only: Option<String>,
+    /// Requests for Secrets that name none: lists and watches.
+    greedy: Vec<String>,
+    /// How often one was read.
+    secrets: usize,
 }
 
 impl Rights {
@@ -50,6 +54,12 @@ impl Rights {
         self.0.lock().unwrap().watched.iter().filter(|path| path.ends_with(resource)).count()
     }
 
+    /// Requests for Secrets: how many name one, and those that do not.
+    pub fn secrets(&self) -> (usize, Vec<String>) {
+        let state = self.0.lock().unwrap();
+        (state.secrets, state.greedy.clone())
+    }
+
     pub fn users(&self) -> Vec<String> {
         self.0.lock().unwrap().users.iter().cloned().collect()
     }
@@ -64,6 +74,16 @@ impl Rights {
         let mut state = self.0.lock().unwrap();
         if uri.query().is_some_and(|query| query.contains("watch=")) {
             state.watched.push(path.to_owned());
+        }
+        let is_create = method == "POST";
+        match path.trim_matches('/').split('/').collect::<Vec<_>>().as_slice() {
+            ["api", "v1", "namespaces", _, "secrets", _]
+                if method == "GET" && !uri.query().unwrap_or_default().contains("watch") =>
+            {
+                state.secrets += 1;
+            }
+            [.., "secrets"] if !is_create => state.greedy.push(uri.to_string()),
+            _ => {}
         }
         if let Some(only) = &state.only {
             let depth = path.trim_matches('/').split('/').count();

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use tidegate::{
     analysis::{Sample, Work},
     api::{self, AnalysisRun, Argument, Measurement, Metric},
-    io::web::Web,
+    io::{outbound::Outbound, web::Web},
     kubernetes::{jsonpath::Template, value::Value},
     metric::{
         self, Ask, Heard, Request, Response, Settings, Talk, cbor,
@@ -73,8 +73,11 @@ fn vectors_provider_job() {
                 let place = job::Place {
                     namespace: input["jobNamespace"].as_str().map(str::to_owned),
                     elsewhere: input["customKubeconfig"] == true,
+                    // Argo Rollouts makes what the run says, wherever that is.
+                    is_trusted: true,
+                    ..job::Place::default()
                 };
-                let built = job::build(&run, &metric, &metric.provider.job.clone().unwrap_or_default(), &place);
+                let built = job::build(&run, &metric, &metric.provider.job.clone().unwrap_or_default(), &place).unwrap();
                 let text = |key: &str| built.str_at(&["metadata", key]).unwrap_or_default();
                 let created = match (input["createError"].as_str(), find(&jobs, text("namespace"), text("name"))) {
                     (Some(words), _) => Created::No(words.to_owned()),
@@ -341,7 +344,9 @@ fn fetched(input: &Json, run: &AnalysisRun, metric: &Metric, expect: &Json, now:
         }
         // How long it waits is for the leaf to say; here nobody waits.
         request.after = std::time::Duration::ZERO;
-        runtime.block_on(async { Web::new().unwrap().fetch(&request).await }).map_err(|error| error.to_string())
+        runtime
+            .block_on(async { Web::new(Outbound::anywhere()).unwrap().fetch(&request).await })
+            .map_err(|error| error.to_string())
     });
     let measured = sample.measurement;
     let theirs = expect["measurement"]["message"].as_str().unwrap_or_default();

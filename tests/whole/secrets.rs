@@ -220,11 +220,20 @@ async fn sr15_no_output_shows_a_byte_of_a_secret() {
     }
     tree.push(&[("deploy/x.yaml", ""), ("deploy/db.yaml", &secret("db", &canary("changed")))], "last");
     let _ = fs::remove_file(scene.path("tree/deploy/x.yaml"));
+    let view = files(&record).into_iter().find(|file| file.to_string_lossy().contains("_web_")).unwrap();
+    let view = view.to_str().unwrap().to_owned();
+    let pull_request = format!("https://ada:{}@127.0.0.1:{closed}/team/shop/pulls/1", canary("pull"));
     for arguments in [
         vec!["diff", "tree/deploy"],
         vec!["diff", "tree/deploy", "-o", "json"],
         vec!["plan", "tree/deploy", "--live"],
         vec!["plan", "tree/deploy", "--live", "-o", "json"],
+        vec!["plan", "tree/deploy", "--live", "--query"],
+        vec!["plan", "tree/deploy", "--query", "-o", "json"],
+        vec!["plan", "tree/deploy", "--view", &view],
+        vec!["plan", "tree/deploy", "--view", &view, "-o", "html"],
+        vec!["plan", "tree/deploy", "--comment", "gitea", "--pull-request", &pull_request],
+        vec!["action", "--path", "deploy", "--comment", "never"],
         vec!["sources"],
         vec!["sources", "-o", "json"],
         vec!["sources", "-o", "yaml"],
@@ -266,6 +275,11 @@ async fn sr15_no_output_shows_a_byte_of_a_secret() {
     }
     let recorded = files(&record);
     assert!(!recorded.is_empty());
+    // SR16: nobody else on the machine reads them.
+    for file in recorded.iter().chain([&record]) {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(file).unwrap().permissions());
+        assert_eq!(mode & 0o077, 0, "{}", file.display());
+    }
     for file in recorded.iter().chain(&[scene.path("daemon.out"), scene.path("daemon.err")]) {
         clean(&file.display().to_string(), &fs::read(file).unwrap());
     }

@@ -11,6 +11,7 @@ pub mod convert;
 pub mod decode;
 pub mod duration;
 pub mod facts;
+pub mod foreign;
 pub mod jsonpath;
 pub mod kind;
 pub mod manifest;

@@ -103,14 +103,18 @@ fn prefixes(reference: &Reference) -> Vec<String> {
 
 /// What the host has under these names.
 async fn list(host: &mut Host<'_>, prefixes: &[String], limits: &FetchLimits) -> Result<Vec<Listed>, Error> {
-    let abilities = match &host.greeting {
-        Greeting::Zero(abilities, listed) => {
-            wire::check_format(abilities).map_err(|cause| host.odd(cause))?;
-            return Ok(listed.clone());
-        }
-        Greeting::Two(abilities) => abilities.clone(),
+    let (abilities, named) = match &mut host.greeting {
+        // What nobody asked for is let go of.
+        Greeting::Zero(abilities, listed) => (abilities.clone(), Some(std::mem::take(listed))),
+        Greeting::Two(abilities) => (abilities.clone(), None),
     };
     wire::check_format(&abilities).map_err(|cause| host.odd(cause))?;
+    // A host may list more than it was asked for.
+    let is_asked = |listed: &Listed| prefixes.iter().any(|prefix| listed.name.starts_with(prefix.as_str()));
+    if let Some(mut named) = named {
+        named.retain(is_asked);
+        return Ok(named);
+    }
     host.ask(wire::list(&abilities, prefixes)).await?;
     let (mut found, mut lines, mut bytes) = (Vec::new(), 0, 0);
     loop {
@@ -119,8 +123,7 @@ async fn list(host: &mut Host<'_>, prefixes: &[String], limits: &FetchLimits) ->
                 (lines, bytes) = (lines + 1, bytes + data.len());
                 let text = wire::text(&data).map_err(|cause| host.odd(cause))?;
                 let listed = wire::listed(text).map_err(|cause| host.odd(cause))?;
-                // A host may list more than it was asked for.
-                if prefixes.iter().any(|prefix| listed.name.starts_with(prefix.as_str())) {
+                if is_asked(&listed) {
                     found.push(listed);
                 }
             }

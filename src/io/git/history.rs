@@ -10,7 +10,7 @@ use std::{
 use git2::{Commit, Oid, Repository};
 use jiff::Timestamp;
 
-use super::tree::visible;
+use crate::kubernetes::foreign;
 
 /// The most commits that one question looks at.
 const FURTHEST: usize = 20_000;
@@ -45,7 +45,7 @@ impl About {
 const LONGEST: usize = 200;
 
 fn short(text: &str) -> String {
-    let text = visible(text);
+    let text = foreign::line(text);
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

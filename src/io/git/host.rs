@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     io::http::{self as client, Http, Proxy, Session},
+    kubernetes::foreign,
     model::remote::{Remote, Scheme},
 };
 
@@ -291,7 +292,7 @@ fn same_host(remote: &Remote, response: &Response<Incoming>) -> Result<String, E
         Some(found) if found.origin() == remote.origin() => Ok(found.to_string()),
         // Whatever stands behind the path stays unsaid.
         Some(_) | None => {
-            let to = super::tree::visible(place.rsplit_once('@').map_or(place, |(_, rest)| rest));
+            let to = foreign::line(place.rsplit_once('@').map_or(place, |(_, rest)| rest));
             Err(Error::Redirected { remote: remote.to_string(), to: to.chars().take(200).collect() })
         }
     }
@@ -334,6 +335,7 @@ fn reached(remote: &Remote, error: client::Error) -> Error {
         client::Error::Address { .. }
         | client::Error::Unreachable { .. }
         | client::Error::Large { .. }
+        | client::Error::Refused(_)
         | client::Error::Authorities(_) => Error::Unreachable { remote, cause: error.to_string() },
     }
 }

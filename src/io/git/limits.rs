@@ -19,7 +19,7 @@ pub struct FetchLimits {
     pub pack_bytes: u64,
     /// Objects in a pack.
     pub objects: u32,
-    /// Bytes of one object, unpacked.
+    /// Bytes of one object, unpacked. Where a difference is applied three of them are in memory at once.
     pub object_bytes: u64,
     /// Bytes of all objects, unpacked.
     pub unpacked_bytes: u64,
@@ -41,7 +41,7 @@ impl Default for FetchLimits {
             shallow: 1_000,
             pack_bytes: 1 << 30,
             objects: 2_000_000,
-            object_bytes: 64 << 20,
+            object_bytes: 48 << 20,
             unpacked_bytes: 4 << 30,
             // Git itself packs chains of at most 4095, and of 50 unless told otherwise.
             delta_depth: 4095,

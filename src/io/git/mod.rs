@@ -28,9 +28,40 @@ mod review;
 mod signature;
 mod ssh;
 mod store;
+mod stores;
 mod tree;
 mod watch;
 mod wire;
+
+/// What fuzz targets reach of the parts that read what a host sends.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    use bytes::BytesMut;
+
+    use super::{FetchLimits, pack, wire};
+
+    /// Looks at bytes as at a pack.
+    pub fn pack(bytes: &[u8]) {
+        let limits = FetchLimits { unpacked_bytes: 16 << 20, object_bytes: 4 << 20, ..FetchLimits::default() };
+        drop(pack::check(bytes, &limits));
+    }
+
+    /// Reads bytes as a host's greeting, list and answer.
+    pub fn wire(bytes: &[u8]) {
+        let mut buffer = BytesMut::from(bytes);
+        let (mut greeter, mut answer) = (wire::Greeter::default(), wire::Answer::default());
+        while let Ok(Some(packet)) = wire::take(&mut buffer) {
+            if let wire::Packet::Data(data) = &packet
+                && let Ok(text) = wire::text(data)
+            {
+                drop(wire::listed(text));
+                drop(wire::refused(text));
+            }
+            drop(greeter.take(packet.clone(), 1000, 1 << 16));
+            drop(answer.take(packet));
+        }
+    }
+}
 
 pub use self::{
     app::Tokens,
@@ -45,6 +76,7 @@ pub use self::{
     revert::{Revert, branch},
     signature::Policy,
     store::{Fetched, Reached, Store, Tag},
+    stores::{Stores, Use},
     tree::{File, Files, Refusal, Refused},
     watch::Watch,
 };

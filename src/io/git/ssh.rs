@@ -22,6 +22,7 @@ use russh::{
 use super::{Error, wire::Service};
 use crate::{
     io::http::{self, Proxy},
+    kubernetes::foreign,
     model::{glob, remote::Remote, secret::Secret},
 };
 
@@ -134,7 +135,7 @@ impl Shell {
                 self.said.push_str(&String::from_utf8_lossy(&data));
             }
         }
-        super::tree::visible(self.said.trim()).chars().take(300).collect()
+        foreign::line(self.said.trim()).chars().take(300).collect()
     }
 }
 

@@ -6,6 +6,7 @@
 use std::{
     collections::HashMap,
     fs::{self, File as Handle, TryLockError},
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -19,6 +20,9 @@ use super::{
     tree::{self, Files},
 };
 use crate::model::{git_source::Reference, remote::Remote, version_range::VersionRange};
+
+/// Folders that only their owner enters.
+const OWN: u32 = 0o700;
 
 /// A repository on this machine. Clones are the same store.
 #[derive(Clone)]
@@ -99,7 +103,8 @@ impl Store {
         let name = name_of(remote);
         let folder = cache.join(format!("{name}.git"));
         let failed = |cause: String| Error::Store { path: folder.clone(), cause };
-        fs::create_dir_all(cache).map_err(|error| failed(error.to_string()))?;
+        // Repositories may be private: nobody else on this machine reads them.
+        fs::DirBuilder::new().recursive(true).mode(OWN).create(cache).map_err(|error| failed(error.to_string()))?;
         let lock = Handle::create(cache.join(format!("{name}.lock"))).map_err(|error| failed(error.to_string()))?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => failed("is in use by another process".to_owned()),
@@ -116,7 +121,38 @@ impl Store {
                 create(&folder)?
             }
         };
+        isolate(&repository, &folder).map_err(|error| failed(error.message().to_owned()))?;
+        let own = fs::Permissions::from_mode(OWN);
+        fs::set_permissions(&folder, own).map_err(|error| failed(error.to_string()))?;
         Ok(Store::of(folder, repository, Some(lock)))
+    }
+
+    /// Opens the store that a lock is for, unless a process has it open.
+    pub(super) fn reopen(lock: &Path) -> Result<Store, Error> {
+        let folder = lock.with_extension("git");
+        let failed = |cause: String| Error::Store { path: folder.clone(), cause };
+        let handle = Handle::options().write(true).open(lock).map_err(|error| failed(error.to_string()))?;
+        handle.try_lock().map_err(|error| failed(error.to_string()))?;
+        let repository = Repository::open_bare(&folder).map_err(|error| failed(error.message().to_owned()))?;
+        Ok(Store::of(folder, repository, Some(handle)))
+    }
+
+    /// Whether nobody else holds this store.
+    pub(super) fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// Closes a store of ours and removes it from the disk, if nobody else holds it.
+    pub(super) fn remove(self) {
+        let Some(inner) = Arc::into_inner(self.0) else { return };
+        if inner.lock.is_none() {
+            return;
+        }
+        // What cannot be removed is found again by the next daemon; the lock goes last.
+        let removed = fs::remove_dir_all(&inner.folder);
+        if removed.is_ok() || !inner.folder.exists() {
+            drop(fs::remove_file(inner.folder.with_extension("lock")));
+        }
     }
 
     /// Opens a repository of the user's, to be read in place.
@@ -278,6 +314,11 @@ impl Store {
         let id = Oid::from_str(commit).map_err(|_| missing())?;
         repository.find_commit(id).map_err(|_| missing())
     }
+}
+
+/// Lets a store of ours be read by its own configuration alone, whatever the machine and its users say about git.
+fn isolate(repository: &Repository, folder: &Path) -> Result<(), git2::Error> {
+    repository.set_config(&git2::Config::open(&folder.join("config"))?)
 }
 
 /// The tag that is highest in a range.

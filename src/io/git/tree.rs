@@ -8,7 +8,7 @@ use std::{collections::HashMap, fmt};
 use git2::{Odb, Oid, Repository, Tree};
 
 use super::{Error, limits::ReadLimits};
-use crate::model::glob;
+use crate::{kubernetes::foreign, model::glob};
 
 /// What a folder of a commit holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -129,7 +129,10 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn tree(&mut self, tree: &Tree<'_>, folder: &str, depth: usize) -> Result<(), Error> {
         if depth > self.limits.depth {
-            return Err(limit(format!("the depth of {}", visible(folder)), format!("{} folders", self.limits.depth)));
+            return Err(limit(
+                format!("the depth of {}", foreign::line(folder)),
+                format!("{} folders", self.limits.depth),
+            ));
         }
         self.entries += tree.len();
         if self.entries > self.limits.entries {
@@ -141,7 +144,7 @@ impl Reading<'_> {
             if raw.starts_with(b".") && raw != b"." && raw != b".." {
                 continue;
             }
-            let shown = join(folder, &visible(&String::from_utf8_lossy(raw)));
+            let shown = join(folder, &foreign::line(&String::from_utf8_lossy(raw)));
             if shown.len() > self.limits.path_bytes {
                 return Err(limit("the length of a path", format!("{} bytes", self.limits.path_bytes)));
             }
@@ -224,18 +227,7 @@ fn manifest(name: &str) -> bool {
 
 /// Whether people see the name as it is, and no file system takes it for something else.
 fn honest(name: &str) -> bool {
-    !matches!(name, "" | "." | "..") && !name.contains(['/', '\\']) && !name.chars().any(invisible)
-}
-
-/// Characters that do not show, or turn the direction of those around them.
-fn invisible(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-}
-
-/// A text whose odd characters show.
-pub fn visible(text: &str) -> String {
-    text.chars().map(|c| if invisible(c) { '\u{fffd}' } else { c }).collect()
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\\']) && !name.chars().any(foreign::is_treacherous)
 }
 
 fn limit(what: impl Into<String>, allowed: String) -> Error {
@@ -243,5 +235,8 @@ fn limit(what: impl Into<String>, allowed: String) -> Error {
 }
 
 fn broken(path: &str, error: &git2::Error) -> Error {
-    Error::Malformed { remote: format!("the repository at {:?}", visible(path)), cause: error.message().to_owned() }
+    Error::Malformed {
+        remote: format!("the repository at {:?}", foreign::line(path)),
+        cause: error.message().to_owned(),
+    }
 }

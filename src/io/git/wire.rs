@@ -5,6 +5,8 @@
 
 use bytes::{Bytes, BytesMut};
 
+use crate::kubernetes::foreign;
+
 /// Which of git's programs is talked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
@@ -379,7 +381,7 @@ impl Answer {
 
 /// What a host says, short and without odd characters.
 fn words(bytes: &[u8]) -> String {
-    super::tree::visible(String::from_utf8_lossy(bytes).trim()).chars().take(200).collect()
+    foreign::line(String::from_utf8_lossy(bytes).trim()).chars().take(200).collect()
 }
 
 #[cfg(test)]
@@ -514,7 +516,7 @@ mod tests {
         assert_eq!(take(b"NAK\n"), Ok(Part::Nothing));
         assert_eq!(take(b"packfile\n"), Ok(Part::Nothing));
         assert_eq!(take(b"\x01PACK"), Ok(Part::Pack(Bytes::from_static(b"PACK"))));
-        assert_eq!(take(b"\x03no\x1b[2Jmore"), Err("it says: no\u{fffd}[2Jmore".to_owned()));
+        assert_eq!(take(b"\x03no\x1b[2Jmore"), Err("it says: no\\u{1b}[2Jmore".to_owned()));
         assert_eq!(take(b"hello\n"), Err("the line \"hello\"".to_owned()));
         assert_eq!(take(b"shallow x\n"), Err("something else than the hash of an object".to_owned()));
         assert_eq!(answer.take(Packet::Flush), Ok(Part::End));

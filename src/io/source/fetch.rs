@@ -15,7 +15,7 @@ use crate::{
         git::{self, Access, FetchLimits, Fetched, ReadLimits, Store},
         kinds,
     },
-    kubernetes::value::Text,
+    kubernetes::{foreign, value::Text},
     manifest,
     model::{
         git_source::{GitSource, OnAbort, Reference},
@@ -71,7 +71,8 @@ pub async fn look(state: &mut State, of: Fetching<'_>, hinted: bool) {
                 state.head = Some(fetched);
             }
             Err(error) => {
-                let words = error.to_string();
+                // It may quote what the source says, which anybody may have written.
+                let words = foreign::line(&error.to_string());
                 // Said once, not at every poll. That a repository on this machine has no commit yet is said when it begins.
                 let is_awaited = matches!(error, git::Error::Missing { .. }) && subject.folder.is_some();
                 if is_awaited || state.failed.as_ref() == Some(&words) {
@@ -161,18 +162,8 @@ async fn local(state: &mut State, of: Fetching<'_>, folder: std::path::PathBuf) 
 
 /// Our copy of a repository elsewhere, shared by every source of it.
 async fn stored(state: &mut State, of: Fetching<'_>, remote: &Remote) -> Result<Store, git::Error> {
-    let Fetching { spec, settings, shared, .. } = of;
-    let mut stores = shared.stores.lock().await;
-    let name = remote.to_string();
-    let store = match stores.get(&name) {
-        Some(store) => store.clone(),
-        None => {
-            let (cache, remote) = (settings.cache.clone(), remote.clone());
-            let store = blocking(move || Store::open(&cache, &remote)).await?;
-            stores.insert(name, store.clone());
-            store
-        }
-    };
+    let Fetching { spec, shared, .. } = of;
+    let store = shared.stores.open(remote).await?;
     state.store = Some((spec.url.clone(), store.clone()));
     Ok(store)
 }

@@ -39,7 +39,7 @@ use self::{
 use super::{
     api::Api,
     clock::Clock,
-    git::{Network, Store},
+    git::{Network, Stores},
     pass::Written,
     watch,
     webhook::Hooks,
@@ -57,6 +57,7 @@ use crate::{
     kubernetes::value::Value,
     model::{
         git_source::{Drift, GitSource, OnAbort, OnImmutable, OnNewCommit, Prune, Reference},
+        remote::Remote,
         weight::Limit,
     },
     sync::{Report, view::mark},
@@ -215,7 +216,7 @@ pub async fn run(
         sender,
         bell,
         seen: Mutex::default(),
-        stores: tokio::sync::Mutex::default(),
+        stores: Stores::new(settings.cache.clone()),
         told,
         namespace: settings.namespace.clone(),
     });
@@ -249,7 +250,7 @@ struct Shared {
     /// Rung when a reference of a repository on this machine may have moved.
     bell: Sender<Hint>,
     /// One store for each repository, however many sources follow it.
-    stores: tokio::sync::Mutex<HashMap<String, Store>>,
+    stores: Stores,
     seen: Mutex<Seen>,
     told: Option<Sender<Told>>,
     /// The only namespace that is followed, if there is one.
@@ -400,7 +401,10 @@ impl Sources {
                     None => hinting = false,
                 },
                 Some(done) = self.passes.join_next_with_id(), if !self.passes.is_empty() => self.finish(done),
-                _ = overdue.tick() => self.list_overdue(),
+                _ = overdue.tick() => {
+                    self.list_overdue();
+                    self.tidy_stores().await;
+                }
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -434,6 +438,20 @@ impl Sources {
             tracing::warn!(%resource, "a write was not seen in time; listing anew");
             self.shared.follow_anew(&resource);
         }
+    }
+
+    /// Gives up the stores of repositories that no source names any more.
+    async fn tidy_stores(&self) {
+        if self.settings.objects == Objects::Followed && !self.shared.seen().cache.is_listed(&git_sources()) {
+            return;
+        }
+        let named: HashSet<String> = {
+            let seen = self.shared.seen();
+            let objects = seen.cache.all(&git_sources()).filter_map(|source| source.str_at(&["spec", "url"]));
+            let urls = objects.chain(self.settings.given.iter().map(|given| given.spec.url.as_str()));
+            urls.filter_map(|url| Some(Remote::parse(url).ok()?.to_string())).collect()
+        };
+        self.shared.stores.remove_all_but(|url, _| named.contains(url)).await;
     }
 
     /// Takes in what a watch delivered: the fence is lowered, and who is concerned is queued.

@@ -446,7 +446,7 @@ impl Pass<'_> {
         }
         view.answers = state.answers.clone();
         for (revision, set) in &wanted {
-            if observe::ask(self.api, state, &view, set, revision).await? {
+            if observe::ask(&self.acting(subject.spec.as_ref().ok()), state, &view, set, revision).await? {
                 view.answers = state.answers.clone();
             }
         }
@@ -544,6 +544,17 @@ impl Pass<'_> {
         }
     }
 
+    /// Asks in the name of the source, with its own rights: for writes, and for what the server says to them beforehand.
+    fn acting(&self, spec: Option<&GitSource>) -> Api {
+        let account = spec.map(|spec| spec.service_account.as_str()).filter(|account| !account.is_empty());
+        match account {
+            Some(account) => {
+                self.api.acting_as(format!("system:serviceaccount:{}:{account}", self.subject.place.namespace))
+            }
+            None => self.api.clone(),
+        }
+    }
+
     async fn act(
         &self,
         state: &mut State,
@@ -552,15 +563,7 @@ impl Pass<'_> {
         written: &mut Vec<Written>,
         acted: &mut Acted,
     ) -> Result<(), Error> {
-        let spec = view.spec.as_ref().ok();
-        let account = spec.map(|spec| spec.service_account.as_str()).filter(|account| !account.is_empty());
-        // Writes are the source's own, with its own rights.
-        let api = match account {
-            Some(account) => {
-                self.api.acting_as(format!("system:serviceaccount:{}:{account}", self.subject.place.namespace))
-            }
-            None => self.api.clone(),
-        };
+        let api = self.acting(view.spec.as_ref().ok());
         for action in &verdict.actions {
             let done = match action {
                 Action::Apply(write) => {

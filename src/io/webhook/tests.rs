@@ -52,16 +52,71 @@ async fn only_a_proven_message_is_heard() {
     check(post("/hook/shop/web", &signed, "Hello, World!"), "HTTP/1.1 200 OK").await;
     check(post("/hook/shop/web", &signed, "Hello, World?"), "HTTP/1.1 401 Unauthorized").await;
     check(post("/hook/shop/web", "", "Hello, World!"), "HTTP/1.1 401 Unauthorized").await;
-    check(post("/hook/shop/other", &signed, "Hello, World!"), "HTTP/1.1 404 Not Found").await;
+    check(post("/hook/shop/other", &signed, "Hello, World!"), "HTTP/1.1 401 Unauthorized").await;
     check(post("/", &signed, "Hello, World!"), "HTTP/1.1 404 Not Found").await;
     check("GET /hook/shop/web HTTP/1.1\r\nhost: x\r\n\r\n".into(), "HTTP/1.1 405 Method Not Allowed").await;
     door.hooks.close(&Source { namespace: "shop".into(), name: "web".into() });
-    check(post("/hook/shop/web", &signed, "Hello, World!"), "HTTP/1.1 404 Not Found").await;
+    check(post("/hook/shop/web", &signed, "Hello, World!"), "HTTP/1.1 401 Unauthorized").await;
     door.hooks.open(Source { namespace: "shop".into(), name: "web".into() }, Secret::new(""));
-    check(post("/hook/shop/web", &signed, "Hello, World!"), "HTTP/1.1 404 Not Found").await;
+    check(post("/hook/shop/web", &signed, "Hello, World!"), "HTTP/1.1 401 Unauthorized").await;
     let news = door.news.recv().await.unwrap();
     assert_eq!((news.source.name.as_str(), news.hint), ("web", Hint::default()));
     assert!(door.news.try_recv().is_err(), "nothing else was heard");
+}
+
+/// SR20: whether a source has a hook is told to nobody who does not know its secret.
+#[tokio::test]
+async fn sr20_a_stranger_does_not_learn_which_hooks_there_are() {
+    let door = door(Limits { bytes: 100, ..Limits::default() }).await;
+    let (short, long) = ("Hello, World?".to_owned(), "x".repeat(101));
+    let wrong = format!("x-signature: sha256={}\r\n", DIGEST.replace('7', "8"));
+    for (headers, body) in [("", &short), (wrong.as_str(), &short), ("x-gitlab-event: x\r\n", &short), ("", &long)] {
+        let (there, nowhere) = (post("/hook/shop/web", headers, body), post("/hook/shop/none", headers, body));
+        assert_eq!(send(&door, &there).await, send(&door, &nowhere).await, "{headers}");
+    }
+    let get = |name: &str| format!("GET /hook/shop/{name} HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(send(&door, &get("web")).await, send(&door, &get("none")).await);
+}
+
+/// SR24: those who wait for plans keep neither webhooks nor the workflows of other namespaces waiting.
+#[tokio::test]
+async fn sr24_who_waits_for_a_plan_takes_no_seat_of_a_webhook() {
+    let (sender, mut news) = mpsc::channel(8);
+    let (asked, mut plans) = mpsc::unbounded_channel();
+    let planner: Planner = Arc::new(move |request: PlanRequest| {
+        let asked = asked.clone();
+        Box::pin(async move {
+            // An issuer that never answers.
+            drop(asked.send(request.source.namespace));
+            std::future::pending().await
+        })
+    });
+    let hooks = Hooks::with_plans(Limits { rate: 1000, ..Limits::default() }, sender, Some(planner));
+    hooks.open(Source { namespace: "shop".into(), name: "web".into() }, Secret::new(SECRET));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(hooks.clone().serve(listener, async { drop(stopped.await) }));
+    let door = Door { address, news: mpsc::channel(1).1, hooks, _stop };
+    let plan =
+        |namespace: &str| format!("GET /plan/{namespace}/web HTTP/1.1\r\nhost: x\r\nauthorization: Bearer x\r\n\r\n");
+    let mut waiting = Vec::new();
+    for _ in 0..PLAN_SEATS.1 {
+        let mut stream = TcpStream::connect(door.address).await.unwrap();
+        stream.write_all(plan("evil").as_bytes()).await.unwrap();
+        assert_eq!(plans.recv().await.as_deref(), Some("evil"));
+        waiting.push(stream);
+    }
+    for _ in 0..100 {
+        assert_eq!(send(&door, &plan("evil")).await, "HTTP/1.1 429 Too Many Requests");
+    }
+    let mut stream = TcpStream::connect(door.address).await.unwrap();
+    stream.write_all(plan("honest").as_bytes()).await.unwrap();
+    assert_eq!(plans.recv().await.as_deref(), Some("honest"));
+    let signed = format!("x-signature: sha256={DIGEST}\r\n");
+    assert_eq!(send(&door, &post("/hook/shop/web", &signed, "Hello, World!")).await, "HTTP/1.1 202 Accepted");
+    assert_eq!(news.recv().await.unwrap().source.name, "web");
+    assert!(plans.try_recv().is_err(), "nobody else was let in");
 }
 
 /// One push knocks at the door of every source of its repository, with the same words.

@@ -19,8 +19,14 @@ use crate::{
 
 /// How many measurements are kept if nothing is said.
 const KEPT: usize = 10;
+/// The most bytes of a value, a message or a note that are kept. It is judged before it is cut.
+const TEXT: usize = 4096;
+/// The most bytes of all of them in a run: an API server takes objects of 1.5 MiB.
+const TEXTS: usize = 384 << 10;
 /// What stands for the value of a Secret where nobody needs it.
 const PLACEHOLDER: &str = "temp-for-secret";
+/// Another one, by which a metric that holds the value is told from one that does not.
+const MARK: &str = "mark-for-secret";
 /// What people read in place of a secret.
 pub const HIDDEN: &str = "*****";
 
@@ -134,6 +140,27 @@ impl Plan {
         args.filter_map(|argument| Some((argument.name.as_str(), secret(argument)?))).collect()
     }
 
+    /// For each task which of those Secrets its metric sends along, by their places in [`Plan::secrets`].
+    pub fn carried(&self, run: &AnalysisRun) -> Vec<Vec<usize>> {
+        let count = self.secrets(run).len();
+        let stand_ins = |other: Option<usize>| -> Vec<String> {
+            let text = |index| if other == Some(index) { MARK } else { PLACEHOLDER };
+            (0..count).map(|index| text(index).to_owned()).collect()
+        };
+        let usual = self.ready(run, &stand_ins(None)).unwrap_or_default();
+        let mut carried = vec![Vec::new(); self.tasks.len()];
+        for index in 0..count {
+            // A metric that is another one with another value holds the value, wherever that stands.
+            let changed = self.ready(run, &stand_ins(Some(index))).unwrap_or_default();
+            for (task, found) in carried.iter_mut().enumerate() {
+                if usual.get(task) != changed.get(task) || usual.get(task).is_none() {
+                    found.push(index);
+                }
+            }
+        }
+        carried
+    }
+
     /// The metrics of the tasks with everything filled in; `secrets` are the values of those that were asked for, in the
     /// same order.
     pub fn ready(&self, run: &AnalysisRun, secrets: &[String]) -> Result<Vec<Metric>, String> {
@@ -187,8 +214,11 @@ fn completed(phase: Phase) -> Event {
 /// Absorbs what was measured, one sample for each task of the plan in the same order.
 pub fn decide(run: &AnalysisRun, plan: &Plan, samples: Vec<Sample>, secrets: &[String], now: Timestamp) -> Verdict {
     let mut run = run.clone();
-    for (task, sample) in plan.tasks.iter().zip(samples) {
-        absorb(&mut run.status, task, sample, plan.dry_run.contains(&task.name), secrets, now);
+    // So that one measurement of each metric always fits.
+    let room = TEXT.min(TEXTS / plan.metrics.len().max(1) / 4);
+    for (task, mut sample) in plan.tasks.iter().zip(samples) {
+        shorten(&mut sample, secrets, room);
+        absorb(&mut run.status, task, sample, plan.dry_run.contains(&task.name), now);
     }
     let assessment = assess::run(&mut run, &plan.metrics, &plan.dry_run, now);
     let mut events = assessment.events;
@@ -205,26 +235,13 @@ pub fn decide(run: &AnalysisRun, plan: &Plan, samples: Vec<Sample>, secrets: &[S
     Verdict { status: run.status, wake, events, trimmed }
 }
 
-fn absorb(
-    status: &mut AnalysisRunStatus,
-    task: &Task,
-    sample: Sample,
-    is_dry: bool,
-    secrets: &[String],
-    now: Timestamp,
-) {
+fn absorb(status: &mut AnalysisRunStatus, task: &Task, sample: Sample, is_dry: bool, now: Timestamp) {
     let mut measurement = sample.measurement;
     let phase = Phase::of(&measurement.phase);
     if matches!(task.work, Work::Terminate(_)) && matches!(phase, Phase::Successful | Phase::Inconclusive) {
         "Metric Terminated".clone_into(&mut measurement.message);
     }
-    let mut metadata = sample.metadata;
-    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
-        let notes = measurement.metadata.values_mut().chain(metadata.values_mut());
-        for text in [&mut measurement.message, &mut measurement.value].into_iter().chain(notes) {
-            *text = text.replace(secret.as_str(), HIDDEN);
-        }
-    }
+    let metadata = sample.metadata;
     if phase.is_over() {
         measurement.finished_at.get_or_insert(Time::from(now));
     }
@@ -276,7 +293,54 @@ fn trim(status: &mut AnalysisRunStatus, plan: &Plan) -> Vec<(String, usize)> {
             trimmed.push((result.name.clone(), limit));
         }
     }
+    trimmed.extend(fit(status));
     trimmed
+}
+
+/// Forgets the oldest measurements of whoever has most, until all texts together fit: what an API server does not take any
+/// more would be measured for ever.
+fn fit(status: &mut AnalysisRunStatus) -> Vec<(String, usize)> {
+    let length = |measurement: &Measurement| {
+        let notes = measurement.metadata.iter().map(|(key, text)| key.len() + text.len()).sum::<usize>();
+        measurement.value.len() + measurement.message.len() + notes
+    };
+    let of = |result: &MetricResult| result.measurements.iter().map(length).sum::<usize>();
+    let mut sizes: Vec<usize> = status.metric_results.iter().map(of).collect();
+    let mut forgot = BTreeSet::new();
+    while sizes.iter().sum::<usize>() > TEXTS {
+        let candidates =
+            status.metric_results.iter_mut().enumerate().filter(|(_, result)| result.measurements.len() > 1);
+        let largest = candidates.max_by_key(|(place, _)| sizes.get(*place).copied());
+        let Some((place, result)) = largest else { break };
+        let oldest = result.measurements.remove(0);
+        if let Some(size) = sizes.get_mut(place) {
+            *size = size.saturating_sub(length(&oldest));
+        }
+        forgot.insert(place);
+    }
+    let left = |place: usize| status.metric_results.get(place);
+    forgot.into_iter().filter_map(|place| left(place).map(|of| (of.name.clone(), of.measurements.len()))).collect()
+}
+
+/// Takes secrets out of what is told of a measurement, then cuts texts that are longer than anybody reads: half a secret would
+/// not be found.
+fn shorten(sample: &mut Sample, secrets: &[String], room: usize) {
+    let Sample { measurement, metadata } = sample;
+    let Measurement { message, value, metadata: notes, .. } = measurement;
+    for text in [message, value].into_iter().chain(notes.values_mut()).chain(metadata.values_mut()) {
+        for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+            *text = text.replace(secret.as_str(), HIDDEN);
+        }
+        cut(text, room);
+    }
+}
+
+fn cut(text: &mut String, room: usize) {
+    if text.len() > room {
+        let (all, end) = (text.len(), text.floor_char_boundary(room));
+        text.truncate(end);
+        text.push_str(&format!("… (the first {end} of {all} bytes)"));
+    }
 }
 
 #[cfg(test)]
@@ -351,6 +415,75 @@ mod tests {
         assert_eq!(result.metadata["ResolvedPrometheusQuery"], "up{t=\"*****\"}");
         plan.tasks.clear();
         assert!(plan.secrets(&run).is_empty());
+    }
+
+    #[test]
+    fn sr19_each_metric_is_known_to_carry_the_secrets_that_it_names() {
+        let secret = |name: &str| value!({"name": name, "valueFrom": {"secretKeyRef": {"name": name, "key": "k"}}});
+        let web = |name: &str, web: Value| value!({"name": name, "provider": {"web": web}});
+        let header = |text: &str| value!([{"key": "x", "value": text}]);
+        let spec = value!({
+            "args": [secret("a"), value!({"name": "plain", "value": "temp-for-secret"}), secret("b")],
+            "metrics": [
+                web("none", value!({"url": "http://h/{{args.plain}}"})),
+                web("one", value!({"url": "http://h/{{args.a}}"})),
+                web("other", value!({"url": "http://h", "headers": header("Bearer {{ args.b }}")})),
+                web("both", value!({"url": "http://h", "method": "POST", "jsonBody": {"x": {"y": "{{args.a}}{{args.b}}"}}})),
+                value!({"name": "query", "provider": {"prometheus": {"address": "http://p", "query": "up{a='{{args.a}}'}"}}}),
+            ],
+        });
+        let run = run(spec, value!({}));
+        let Look::Open(plan) = look(&run, at(0)) else { panic!() };
+        assert_eq!(plan.carried(&run), [vec![], vec![0], vec![1], vec![0, 1], vec![0]]);
+    }
+
+    #[test]
+    fn sr14_what_a_host_answers_does_not_outgrow_a_run() {
+        let metrics: Vec<Value> = (0..40)
+            .map(|number| value!({"name": format!("m{number}"), "count": 100, "interval": "1s", "provider": {"web": {"url": "u"}}}))
+            .collect();
+        let retention = value!([{"metricName": ".*", "limit": 1000}]);
+        let mut run = run(value!({"metrics": metrics, "measurementRetention": retention}), value!({}));
+        for second in 0..200 {
+            let Look::Open(plan) = look(&run, at(second)) else { break };
+            let large = || Sample {
+                measurement: Measurement {
+                    phase: "Successful".into(),
+                    value: "é".repeat(500_000),
+                    message: "m".repeat(500_000),
+                    metadata: [("note".to_owned(), "n".repeat(500_000))].into(),
+                    ..Measurement::default()
+                },
+                metadata: [("query".to_owned(), "q".repeat(500_000))].into(),
+            };
+            let samples = plan.tasks.iter().map(|_| large()).collect();
+            run.status = decide(&run, &plan, samples, &[], at(second)).status;
+            let length = api::write(&run).to_json().len();
+            assert!(length < 1 << 20, "{length} bytes after {second} s");
+        }
+        assert_eq!(run.status.phase, "Successful");
+        let result = &run.status.metric_results[0];
+        assert_eq!((result.count, result.successful), (100, 100), "what was counted stays counted");
+        let value = &result.measurements.last().unwrap().value;
+        assert!(value.ends_with("é… (the first 2456 of 1000000 bytes)"), "{value}");
+    }
+
+    #[test]
+    fn sr15_a_secret_is_hidden_before_a_value_is_cut() {
+        let metric = value!({"name": "m", "provider": {"web": {"url": "u"}}});
+        let run = run(value!({"metrics": [metric]}), value!({}));
+        let Look::Open(plan) = look(&run, at(0)) else { panic!() };
+        let long = Sample {
+            measurement: Measurement {
+                phase: "Successful".into(),
+                value: "x".repeat(4090) + "canary-secret",
+                ..Measurement::default()
+            },
+            ..Sample::default()
+        };
+        let status = decide(&run, &plan, vec![long], &["canary-secret".into()], at(0)).status;
+        let value = &status.metric_results[0].measurements[0].value;
+        assert!(value.ends_with("x*****"), "{value}");
     }
 
     #[test]

@@ -75,8 +75,12 @@ impl PullRequest {
             CommentHost::Gitea => ("/pulls/", Host::Gitea),
             CommentHost::GitLab => ("/-/merge_requests/", Host::GitLab),
         };
-        let wrong =
-            || format!("{page:?} is not the address of a pull request, https://HOST/OWNER/NAME{separator}NUMBER");
+        let wrong = || {
+            format!(
+                "{:?} is not the address of a pull request, https://HOST/OWNER/NAME{separator}NUMBER",
+                nameless(page)
+            )
+        };
         let (repository, number) = page.trim_end_matches('/').rsplit_once(separator).ok_or_else(wrong)?;
         let number = number.parse().map_err(|_| wrong())?;
         let remote = Remote::parse(repository).map_err(|_| wrong())?;
@@ -396,6 +400,15 @@ fn accepted(answer: &Response<Bytes>, what: &str) -> Result<(), NotPosted> {
     }
 }
 
+/// An address without what may stand before its host: a user and a password.
+fn nameless(page: &str) -> String {
+    match (page.split_once("://"), page.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
+        (None, Some((_, rest))) => rest.to_owned(),
+        (_, None) => page.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -541,7 +554,7 @@ mod tests {
         let forbidden = |text: &str| NotPosted::Forbidden(text.to_owned());
         let failed = |text: &str| NotPosted::Failed(text.to_owned());
         let words = || r#"{"message":"no\u0007pe"}"#.to_owned();
-        check(GITHUB, &[(401, words())], forbidden("the host does not accept the token (401, no pe)"));
+        check(GITHUB, &[(401, words())], forbidden("the host does not accept the token (401, no\\u{7}pe)"));
         check(GITHUB, &[app(), list(&[]), app()], {
             forbidden("the token may not write comments (403, Resource not accessible by integration)")
         });
@@ -553,9 +566,9 @@ mod tests {
         check(
             GITEA,
             &[(403, words())],
-            forbidden("the token may not say whose it is (403, no pe); give it the scope read:user"),
+            forbidden("the token may not say whose it is (403, no\\u{7}pe); give it the scope read:user"),
         );
-        check(GITEA, &[me("ada"), (403, words())], forbidden("the token may not read the comments (403, no pe)"));
+        check(GITEA, &[me("ada"), (403, words())], forbidden("the token may not read the comments (403, no\\u{7}pe)"));
         check(GITLAB, &[(502, "<html>".into())], failed("the host answers 502 Bad Gateway"));
         check(GITLAB, &[(200, "<html>".into())], failed("the host does not say whose token it is"));
         check(GITLAB, &[me("ada"), (200, "{}".into())], failed("the host's list of comments cannot be read"));
@@ -586,6 +599,8 @@ mod tests {
         );
         let notes = "https://gitlab.com/api/v4/projects/a%2Fb%2Fc/merge_requests/7/notes";
         check(GitLab, "https://gitlab.com/a/b/c/-/merge_requests/7", Ok(notes));
+        assert_eq!(nameless("https://ada:canary@host/a/b/pulls/1"), "https://host/a/b/pulls/1");
+        assert_eq!(nameless("ada:canary@host"), "host");
         let wrong = "\"https://github.com/a/b/issues/7\" is not the address of a pull request, https://HOST/OWNER/NAME/pull/NUMBER";
         check(GitHub, "https://github.com/a/b/issues/7", Err(wrong));
         assert!(PullRequest::of(GitHub, "https://api.github.com", "a/../b", 1).is_err());

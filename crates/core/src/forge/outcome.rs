@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::kubernetes::value::Value;
+use crate::kubernetes::{foreign, value::Value};
 
 /// What became of a post.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,8 +78,7 @@ pub fn said(answer: &Response<Bytes>) -> String {
     let body = Value::from_json(answer.body()).unwrap_or(Value::Null);
     let words = ["message", "error"].iter().find_map(|name| body.at(&[name]).filter(|words| !words.is_null()));
     let words = words.map(|words| words.as_str().map_or_else(|| words.to_string(), str::to_owned));
-    let visible = |text: String| text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
-    words.map(|words| format!(", {}", super::text::cut(&visible(words), 200))).unwrap_or_default()
+    words.map(|words| format!(", {}", super::text::cut(&foreign::line(&words), 200))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -101,7 +100,7 @@ mod tests {
         let later = |seconds: i64| Some(Timestamp::from_second(1_000 + seconds).unwrap());
         check(answer(201, &[], "{}"), Outcome::Posted(None));
         check(answer(204, &[], ""), Outcome::Posted(None));
-        let forbidden = "the host does not accept the token (401, bad credentials)";
+        let forbidden = "the host does not accept the token (401, bad\\u{7} credentials)";
         check(answer(401, &[], r#"{"message":"bad\u0007 credentials"}"#), Outcome::Forbidden(forbidden.into()));
         check(answer(403, &[], "<html>"), Outcome::Forbidden("the token may not set statuses (403)".into()));
         let missing = "the host does not know the commit, or does not show it to the token (404)";

@@ -45,6 +45,29 @@ fn no_rule_has_a_wildcard_and_secrets_are_only_read_by_name() {
 }
 
 #[test]
+fn sr26_the_daemon_has_no_rights_on_its_machine() {
+    let install = Install::new("tidegate", "tidegate:1");
+    let deployment =
+        install.objects().into_iter().find(|object| object.str_at(&["kind"]) == Some("Deployment")).unwrap();
+    let pod = deployment.at(&["spec", "template", "spec"]).unwrap();
+    let is = |path: &[&str]| pod.at(path).and_then(Value::as_bool);
+    assert_eq!(is(&["securityContext", "runAsNonRoot"]), Some(true));
+    assert_eq!(pod.str_at(&["securityContext", "seccompProfile", "type"]), Some("RuntimeDefault"));
+    for key in ["hostNetwork", "hostPID", "hostIPC", "hostUsers"] {
+        assert_eq!(pod.at(&[key]), None, "{key}");
+    }
+    let volumes = pod.list_at(&["volumes"]);
+    assert!(volumes.iter().all(|volume| volume.at(&["hostPath"]).is_none()), "{volumes:?}");
+    for container in pod.list_at(&["containers"]) {
+        let context = container.at(&["securityContext"]).unwrap();
+        let is = |key: &str| context.at(&[key]).and_then(Value::as_bool);
+        assert_eq!((is("allowPrivilegeEscalation"), is("readOnlyRootFilesystem")), (Some(false), Some(true)));
+        assert_eq!(context.list_at(&["capabilities", "drop"]).first().and_then(Value::as_str), Some("ALL"));
+        assert_eq!(context.at(&["privileged"]), None);
+    }
+}
+
+#[test]
 fn ports_flags_and_services_agree() {
     let plain = Install::new("tidegate", "tidegate:1");
     let all = Install { webhooks: true, pages: Some("https://t.example".into()), ..plain.clone() };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::failed;
+use super::{confined::confine, failed};
 use crate::{
     analysis::Phase,
     api::{
@@ -34,10 +34,14 @@ pub struct Place {
     pub namespace: Option<String>,
     /// Whether that is in another cluster.
     pub elsewhere: bool,
+    /// Whether they may have what their runs say also where that is not the run's namespace.
+    pub is_trusted: bool,
+    /// The ServiceAccount of those in a namespace that is not the run's; that namespace's own if not given.
+    pub account: Option<String>,
 }
 
-/// The Job of a new measurement.
-pub fn build(run: &AnalysisRun, metric: &Metric, job: &JobMetric, place: &Place) -> Value {
+/// The Job of a new measurement; the error says what it must not have where it is to run.
+pub fn build(run: &AnalysisRun, metric: &Metric, job: &JobMetric, place: &Place) -> Result<Value, String> {
     let metadata = &run.metadata;
     let namespace = place.namespace.as_deref().unwrap_or(&metadata.namespace);
     let mut built = value!({
@@ -70,10 +74,14 @@ pub fn build(run: &AnalysisRun, metric: &Metric, job: &JobMetric, place: &Place)
         });
         built.set_at(&["metadata", "ownerReferences"], Value::list([owner]));
     }
-    built.set_at(&["spec"], job.spec.clone());
+    let mut spec = job.spec.clone();
+    if (namespace != metadata.namespace || place.elsewhere) && !place.is_trusted {
+        confine(&mut spec, place.account.as_deref().unwrap_or("default"))?;
+    }
+    built.set_at(&["spec"], spec);
     // By this the pods of Jobs are told from all others.
     built.set_at(&["spec", "template", "metadata", "labels", label::ANALYSIS_RUN_UID], metadata.uid.as_str());
-    built
+    Ok(built)
 }
 
 /// The name of the next Job of a metric, cut to what a label can hold.
@@ -251,7 +259,7 @@ mod tests {
         let name = |count: i64| {
             let status = value!({"metricResults": [{"name": "rate", "count": count, "error": 1}]});
             let run = api::read(&value!({"metadata": {"uid": "u", "name": "r"}, "status": status})).object;
-            let built = build(&run, &metric, &job, &Place::default());
+            let built = build(&run, &metric, &job, &Place::default()).unwrap();
             built.str_at(&["metadata", "name"]).unwrap().to_owned()
         };
         assert_eq!((name(0), name(0), name(1)), ("u.rate.2".into(), "u.rate.2".into(), "u.rate.3".into()));
@@ -278,11 +286,54 @@ mod tests {
     }
 
     #[test]
+    fn sr13_only_a_job_in_its_runs_own_namespace_has_all_that_the_run_says() {
+        let spec = value!({"template": {"spec": {"serviceAccountName": "tidegate", "hostNetwork": true,
+            "containers": [{"name": "c", "securityContext": {"privileged": true}}]}}});
+        let metric = value!({"name": "rate", "provider": {"job": {"spec": spec}}});
+        let metric: Metric = api::read(&metric).object;
+        let run = value!({"metadata": {"uid": "u", "name": "r", "namespace": "shop"}});
+        let run: AnalysisRun = api::read(&run).object;
+        let there = |namespace: &str| Place { namespace: Some(namespace.into()), ..Place::default() };
+        for (place, is_made) in [
+            (Place::default(), true),
+            (there("shop"), true),
+            (there("ops"), false),
+            (Place { elsewhere: true, ..there("shop") }, false),
+            (Place { is_trusted: true, ..there("ops") }, true),
+        ] {
+            let settings = crate::metric::Settings { jobs: place.clone(), ..crate::metric::Settings::default() };
+            let (work, heard, now) =
+                (crate::analysis::Work::Start, crate::metric::Heard::default(), Timestamp::UNIX_EPOCH);
+            let talk = crate::metric::Talk {
+                run: &run,
+                metric: &metric,
+                work: &work,
+                settings: &settings,
+                heard: &heard,
+                now,
+            };
+            match crate::metric::ask(&talk) {
+                crate::metric::Ask::CreateJob(job) => {
+                    assert!(is_made, "{place:?}");
+                    let pod = job.at(&["spec", "template", "spec"]).unwrap();
+                    assert_eq!(pod.str_at(&["serviceAccountName"]), Some("tidegate"));
+                }
+                crate::metric::Ask::Known(sample) => {
+                    assert!(!is_made, "{place:?}");
+                    assert_eq!(sample.measurement.phase, "Error");
+                    assert!(sample.measurement.message.contains("must not have spec.template.spec.hostNetwork"));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
     fn sr13_a_status_names_no_job_but_that_of_its_measurement() {
         let metric: Metric = api::read(&value!({"name": "rate", "provider": {"job": {"spec": {}}}})).object;
         let run = value!({"metadata": {"uid": "u", "name": "r", "namespace": "attacker"}, "status": {"metricResults": [{"name": "rate"}]}});
         let run: AnalysisRun = api::read(&run).object;
-        let shared = Place { namespace: Some("ops".into()), elsewhere: false };
+        let shared = Place { namespace: Some("ops".into()), ..Place::default() };
         for (namespace, name, place, is_own) in [
             ("attacker", "u.rate.1", &Place::default(), true),
             ("", "u.rate.1", &Place::default(), true),

@@ -7,6 +7,7 @@ pub mod address;
 pub mod aws;
 pub mod cbor;
 pub mod cloudwatch;
+pub mod confined;
 pub mod datadog;
 pub mod graphite;
 pub mod influxdb;
@@ -28,6 +29,7 @@ use crate::{
     api::{AnalysisRun, Authentication, Measurement, Metric, SecretKeyRef, Time},
     kubernetes::{duration, value::Value},
     model::secret::Secret,
+    sync::bond::Bond,
 };
 
 /// What is to be done for a measurement.
@@ -214,6 +216,33 @@ pub struct Settings {
     pub datadog: Option<datadog::Keys>,
     /// What is known about AWS.
     pub aws: aws::Settings,
+    /// Where arguments from Secrets may be sent.
+    pub secret_hosts: SecretHosts,
+}
+
+/// Where an argument from a Secret may be sent with a metric.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SecretHosts {
+    /// To the hosts that the Secret names; one that names none goes wherever the metric says, as in Argo Rollouts.
+    #[default]
+    WhereNamed,
+    /// To the hosts that the Secret names, and nowhere without that.
+    Required,
+}
+
+/// Says why a request with what is in these Secrets is not sent: one of them may not go to its host.
+pub fn check_hosts(request: &Request, carried: &[Bond<'_>], rule: SecretHosts) -> Result<(), String> {
+    let otherwise = request.otherwise.iter().map(|other| other.url.as_str());
+    let token = request.oauth2.iter().map(|oauth2| oauth2.url.as_str());
+    for url in std::iter::once(request.url.as_str()).chain(otherwise).chain(token) {
+        for bond in carried {
+            match (rule, bond.hosts) {
+                (SecretHosts::WhereNamed, None) => {}
+                (SecretHosts::WhereNamed, Some(_)) | (SecretHosts::Required, _) => bond.check_url(url)?,
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Settings {
@@ -221,11 +250,12 @@ impl Settings {
     pub fn of(namespace: &str, variable: impl Fn(&str) -> Option<String>) -> Settings {
         let given = |name: &str| variable(name).filter(|text| !text.is_empty());
         Settings {
-            jobs: job::Place { namespace: given("ARGO_ROLLOUTS_ANALYSIS_JOB_NAMESPACE"), elsewhere: false },
+            jobs: job::Place { namespace: given("ARGO_ROLLOUTS_ANALYSIS_JOB_NAMESPACE"), ..job::Place::default() },
             prometheus: given("ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"),
             namespace: namespace.to_owned(),
             datadog: datadog::Keys::of(given),
             aws: aws::Settings::of(given),
+            secret_hosts: SecretHosts::default(),
         }
     }
 }
@@ -295,7 +325,10 @@ fn over(measurement: Measurement) -> Ask {
 impl Talk<'_> {
     fn job(&self, job: &crate::api::JobMetric) -> Ask {
         let before = match self.work {
-            Work::Start => return Ask::CreateJob(job::build(self.run, self.metric, job, &self.settings.jobs)),
+            Work::Start => {
+                let built = job::build(self.run, self.metric, job, &self.settings.jobs);
+                return built.map_or_else(|problem| self.refused(problem), Ask::CreateJob);
+            }
             Work::Resume(before) | Work::Terminate(before) => before,
         };
         match (job::own(self.run, &self.metric.name, before, &self.settings.jobs), self.work) {
@@ -483,7 +516,7 @@ mod tests {
     use crate::{api, value};
 
     #[test]
-    fn a_provider_without_a_leaf_is_named_in_an_error() {
+    fn sr22_a_plugin_is_named_in_an_error_and_not_fetched() {
         let metric: Metric = api::read(&value!({"name": "m", "provider": {"plugin": {"a/b": {}}}})).object;
         let (run, settings, heard, now) =
             (AnalysisRun::default(), Settings::default(), Heard::default(), Timestamp::UNIX_EPOCH);
@@ -520,6 +553,29 @@ mod tests {
         });
         let request = web::ask(&api::read(&web).object).unwrap();
         assert_eq!(format!("{:?}", Ask::Send(Box::new(request))), "Send(POST host/path)");
+    }
+
+    #[test]
+    fn sr19_a_secret_that_names_no_host_is_sent_only_if_the_operator_lets_it() {
+        let bond = |hosts| Bond { namespace: "shop", name: "s", hosts };
+        let token =
+            |url: &str| OAuth2 { url: url.to_owned(), id: "i".into(), secret: Secret::new("s"), scopes: vec![] };
+        let plain = Request::get("http://prometheus:9090/x".into(), Duration::from_secs(1));
+        let with_token = Request { oauth2: Some(token("https://evil.example/token")), ..plain.clone() };
+        let (open, named) = (bond(None), bond(Some("prometheus:9090")));
+        use SecretHosts::{Required, WhereNamed};
+        for (request, carried, rule, is_sent) in [
+            (&plain, vec![], Required, true),
+            (&plain, vec![open], WhereNamed, true),
+            (&plain, vec![open], Required, false),
+            (&plain, vec![named], Required, true),
+            (&plain, vec![named, open], Required, false),
+            (&plain, vec![bond(Some("other"))], WhereNamed, false),
+            (&with_token, vec![named], WhereNamed, false),
+            (&with_token, vec![open], WhereNamed, true),
+        ] {
+            assert_eq!(check_hosts(request, &carried, rule).is_ok(), is_sent, "{carried:?} {rule:?} {request:?}");
+        }
     }
 
     #[test]

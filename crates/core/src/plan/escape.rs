@@ -4,30 +4,7 @@
 //! which neither links, mentions, HTML nor fences of their own mean anything; in HTML they are escaped; everywhere,
 //! characters that move the cursor or turn the direction of text are made visible.
 
-/// Text without control characters and without characters that reorder or hide text; lines and tabs stay.
-pub fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\t' => out.push(c),
-            c if is_treacherous(c) => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// The same on one line.
-pub fn line(text: &str) -> String {
-    visible(text).replace(['\n', '\t'], " ")
-}
-
-fn is_treacherous(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-}
+pub use crate::kubernetes::foreign::{line, visible};
 
 /// A code span of Markdown.
 pub fn code(text: &str) -> String {
@@ -127,12 +104,6 @@ mod tests {
         assert_eq!(fence("diff", "+a\n"), "```diff\n+a\n```\n");
         assert_eq!(fence("diff", "+```\n@x\n"), "````diff\n+```\n@x\n````\n");
         assert_eq!(fence("", "`````"), "``````\n`````\n``````\n");
-    }
-
-    #[test]
-    fn nothing_moves_the_cursor_or_turns_text_around() {
-        assert_eq!(visible("a\u{1b}[31mb\rc\u{202e}d\u{200b}\t\n"), "a\\u{1b}[31mb\\u{d}c\\u{202e}d\\u{200b}\t\n");
-        assert_eq!(line("a\nb"), "a b");
     }
 
     #[test]

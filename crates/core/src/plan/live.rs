@@ -11,6 +11,8 @@ pub struct Live {
     pub objects: Vec<LiveObject>,
     /// What is no longer in git.
     pub prune: Vec<Pruned>,
+    /// What could not be read, and why: forecasts take for granted that it is as its manifests say.
+    pub unseen: Vec<String>,
 }
 
 /// An object in the cluster beside both sides.

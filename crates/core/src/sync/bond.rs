@@ -4,6 +4,8 @@
 //! sent elsewhere. So the permission stands on the Secret, where only those write who may write it, and without it nothing
 //! is sent. Never sees what is in a Secret.
 
+use std::fmt;
+
 use http::Uri;
 
 use crate::{
@@ -35,19 +37,30 @@ fn api_host(host: &str) -> Option<String> {
 impl Bond<'_> {
     /// Says why the Secret must not be sent to a host, and what to write if it should be.
     pub fn check(&self, to: &Origin) -> Result<(), String> {
+        self.check_each(&to.to_string(), |entry| covers(entry, to))
+    }
+
+    /// The same for a request to an address of the web, which a metric names: http is spoken there, too.
+    pub fn check_url(&self, url: &str) -> Result<(), String> {
+        let place = web_origin(url);
+        let shown = place.as_ref().map_or_else(|| "an address that cannot be read".to_owned(), WebOrigin::to_string);
+        self.check_each(&shown, |entry| place.as_ref().is_some_and(|place| place.is_named_by(entry)))
+    }
+
+    fn check_each(&self, to: &str, covers: impl Fn(&str) -> bool) -> Result<(), String> {
         let Bond { namespace, name, hosts } = self;
         let command = |hosts: &str| {
             format!("kubectl annotate -n {namespace} secret/{name} --overwrite {}='{hosts}'", annotation::HOSTS)
         };
         let named: Vec<&str> =
             hosts.unwrap_or_default().split([',', ' ', '\n', '\t']).filter(|h| !h.is_empty()).collect();
-        if named.iter().any(|entry| covers(entry, to)) {
+        if named.iter().any(|entry| covers(entry)) {
             return Ok(());
         }
         Err(if named.is_empty() {
             format!(
                 "the Secret {name} does not name the hosts that it may be sent to; to send it to {to}: {}",
-                command(&to.to_string())
+                command(to)
             )
         } else {
             let more = format!("{} {to}", named.join(" "));
@@ -57,6 +70,43 @@ impl Bond<'_> {
                 command(&more)
             )
         })
+    }
+}
+
+/// Where a request on the web goes.
+struct WebOrigin {
+    scheme: String,
+    host: String,
+    port: u16,
+}
+
+fn web_origin(url: &str) -> Option<WebOrigin> {
+    let uri: Uri = url.replace(' ', "%20").parse().ok()?;
+    let scheme = uri.scheme_str()?.to_ascii_lowercase();
+    let port = uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
+    // As it was written: who hides secrets in messages must find them again.
+    Some(WebOrigin { scheme, host: uri.host()?.to_owned(), port })
+}
+
+impl WebOrigin {
+    /// Whether an entry `[http://|https://]host[:port]` names it. Without a port it is the usual one of its scheme.
+    fn is_named_by(&self, entry: &str) -> bool {
+        let entry = entry.strip_suffix('/').unwrap_or(entry);
+        let is_bare = !entry.contains("://");
+        let whole = if is_bare { format!("{}://{entry}", self.scheme) } else { entry.to_owned() };
+        web_origin(&whole).is_some_and(|named| {
+            (&named.scheme, named.port) == (&self.scheme, self.port) && named.host.eq_ignore_ascii_case(&self.host)
+        })
+    }
+}
+
+impl fmt::Display for WebOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WebOrigin { scheme, host, port } = self;
+        match (scheme.as_str(), port) {
+            ("http", 80) | ("https", 443) => write!(f, "{scheme}://{host}"),
+            _ => write!(f, "{scheme}://{host}:{port}"),
+        }
     }
 }
 
@@ -147,6 +197,35 @@ mod tests {
             Bond { namespace: "shop", name: "s", hosts: Some("a.example") }.check(&to).unwrap_err(),
             "the Secret s may be sent to a.example, not to https://git.example; to allow that too: \
              kubectl annotate -n shop secret/s --overwrite tidegate.dev/hosts='a.example https://git.example'"
+        );
+    }
+
+    #[test]
+    fn sr19_a_secret_goes_with_metrics_to_the_hosts_that_it_names() {
+        for (hosts, url, is_allowed) in [
+            ("prometheus:9090", "http://prometheus:9090/api/v1/query?query=up", true),
+            ("prometheus:9090", "https://prometheus:9090/x", true),
+            ("prometheus", "http://prometheus/x", true),
+            ("prometheus", "http://prometheus:9090/x", false),
+            ("https://prometheus", "http://prometheus/x", false),
+            ("http://prometheus", "https://prometheus/x", false),
+            ("metrics.example", "https://METRICS.example/a b", true),
+            ("metrics.example", "https://metrics.example@evil.example/x", false),
+            ("metrics.example", "https://evil.example/metrics.example", false),
+            ("metrics.example", "https://metrics.example.evil.example/", false),
+            ("metrics.example evil.example", "https://evil.example/", true),
+            ("*", "https://evil.example/", false),
+            ("https://", "https://evil.example/", false),
+            ("metrics.example", "no address", false),
+        ] {
+            let bond = Bond { namespace: "shop", name: "s", hosts: Some(hosts) };
+            assert_eq!(bond.check_url(url).is_ok(), is_allowed, "{hosts} {url}");
+        }
+        let bond = Bond { namespace: "shop", name: "s", hosts: None };
+        assert_eq!(
+            bond.check_url("http://prometheus:9090/?token=canary-secret").unwrap_err(),
+            "the Secret s does not name the hosts that it may be sent to; to send it to http://prometheus:9090: \
+             kubectl annotate -n shop secret/s --overwrite tidegate.dev/hosts='http://prometheus:9090'"
         );
     }
 

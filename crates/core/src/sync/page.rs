@@ -5,7 +5,10 @@
 use std::fmt::Write;
 
 use super::reason::short;
-use crate::api::{GitRevision, GitSourceStatus, constants::condition};
+use crate::{
+    api::{GitRevision, GitSourceStatus, constants::condition},
+    kubernetes::foreign,
+};
 
 /// A source as it is shown.
 #[derive(Debug, Clone)]
@@ -120,14 +123,13 @@ fn list(title: &str, items: impl Iterator<Item = String>) -> String {
 /// Text that means nothing else to a browser.
 fn text(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
-    for c in raw.chars() {
+    for c in foreign::line(raw).chars() {
         match c {
             '&' => out += "&amp;",
             '<' => out += "&lt;",
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
     }

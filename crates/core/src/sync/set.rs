@@ -197,6 +197,12 @@ pub fn assemble(parts: Vec<Part>) -> Set {
     for part in parts {
         set.problems.extend(part.problems);
         for desired in part.objects {
+            if set.objects.len() == OBJECTS {
+                let message = format!("the commit brings more than {OBJECTS} objects; split it into several sources");
+                set.problems.push(Problem { file: desired.file.clone(), line: desired.line, message });
+                set.problems.sort();
+                return set;
+            }
             let place = (desired.file.clone(), desired.line);
             if let Some((file, line)) = seen.insert(desired.id.clone(), place) {
                 let message = format!("{} is given twice, first in {file}:{line}; remove one", desired.id);
@@ -214,6 +220,9 @@ pub fn assemble(parts: Vec<Part>) -> Set {
     }
     set
 }
+
+/// How many objects a source may bring: each is compared in every pass.
+const OBJECTS: usize = 10_000;
 
 /// Whether an object defines a kind.
 pub fn is_definition(object: &Object) -> bool {

@@ -6,7 +6,11 @@ use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 
 use super::{ExperimentTree, Icon, Image, Info, Kind, Node, Role, RolloutTree, Tag};
-use crate::{api::constants::analysis_phase, kubernetes::shown::human, rollout::wait::Wait};
+use crate::{
+    api::constants::analysis_phase,
+    kubernetes::{foreign, shown::human},
+    rollout::wait::Wait,
+};
 
 /// Text with its colour.
 pub(super) type Cell = Vec<(Style, String)>;
@@ -138,7 +142,9 @@ pub(super) fn plain(text: &str) -> Cell {
 
 fn coloured(cell: &Cell) -> String {
     let part = |(style, text): &(Style, String)| {
-        if *style == Style::new() { text.clone() } else { format!("{style}{text}{style:#}") }
+        // Names and images are written by whoever may write the objects.
+        let text = foreign::line(text);
+        if *style == Style::new() { text } else { format!("{style}{text}{style:#}") }
     };
     cell.iter().map(part).collect()
 }

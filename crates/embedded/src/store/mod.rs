@@ -244,6 +244,16 @@ impl Store {
         one.into_iter().chain(all.into_iter().map(|(_, objects)| objects)).flat_map(BTreeMap::values)
     }
 
+    /// How many objects there are, of all resources.
+    pub fn len(&self) -> usize {
+        self.tables.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values).map(BTreeMap::len).sum()
+    }
+
+    /// Whether there is no object at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// What is owned by the object with this uid, by any of its owner references.
     pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = &ObjectRef> {
         self.owned.get(uid).into_iter().flatten()

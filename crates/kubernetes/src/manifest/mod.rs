@@ -17,6 +17,10 @@ use crate::value::Value;
 
 /// The largest file that is read.
 const LARGEST: usize = 256 << 20;
+/// The largest document of a file; an API server takes objects of 1.5 MiB, written without blanks.
+const LARGEST_DOCUMENT: usize = 2 << 20;
+/// How many documents a file may have.
+const DOCUMENTS: usize = 10_000;
 
 /// What a file holds.
 #[derive(Debug, Clone)]
@@ -128,7 +132,16 @@ pub fn read(name: impl Into<String>, bytes: &[u8]) -> File {
     if let Some(mistake) = control_character(text) {
         reading.mistakes.push(mistake);
     } else {
-        for (offset, document) in documents(text, &mut reading.mistakes) {
+        let documents = documents(text, &mut reading.mistakes);
+        for (number, (offset, document)) in documents.into_iter().enumerate() {
+            if let Some((what, remedy)) = over_budget(number, document) {
+                let mistake = Mistake::new(MistakeKind::Budget, Span::new(offset, offset), what);
+                reading.mistakes.push(mistake.remedy(remedy.to_owned()));
+                if number >= DOCUMENTS {
+                    break;
+                }
+                continue;
+            }
             reading.document(text, offset, document);
         }
     }
@@ -160,6 +173,15 @@ fn decode(bytes: &[u8]) -> Result<&str, (&str, Mistake)> {
         let what = format!("the byte 0x{:02x} is no part of UTF-8 text", bytes[at]);
         refuse(text, at, what, "save the file as UTF-8; kubectl would put a replacement character there")
     })
+}
+
+/// Why a document is not read, although others are.
+fn over_budget(number: usize, document: &str) -> Option<(String, &'static str)> {
+    if number >= DOCUMENTS {
+        return Some((format!("the file has more than {DOCUMENTS} documents"), "split it into several files"));
+    }
+    let what = || format!("the document is larger than {} MiB", LARGEST_DOCUMENT >> 20);
+    (document.len() > LARGEST_DOCUMENT).then(|| (what(), "no API server takes that; split a list into documents"))
 }
 
 /// The first character that no YAML may hold.

@@ -18,7 +18,7 @@ use crate::value::{Map, Text, Value, intern};
 /// How much the aliases of one document may repeat, in bytes: far more than a server takes, far less than a bomb makes.
 const EXPANSION: u64 = 16 << 20;
 /// How deep values may nest, also through aliases: what comes after us walks them on the stack.
-const DEPTH: u32 = 256;
+const DEPTH: u32 = 64;
 /// How many lines in brackets may begin with a tab; each costs another reading.
 const TAB_LINES: usize = 1000;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{counts, facts, picture::svg, side, text::waiting};
+use super::{asked, counts, facts, picture::svg, side, text::waiting};
 use crate::plan::{
     Live, Plan, RolloutPlan,
     escape::{html as escaped, line},
@@ -143,13 +143,24 @@ fn table(out: &mut String, forecast: &Forecast) {
         for analysis in &step.analyses {
             let arguments: Vec<String> =
                 analysis.arguments.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let with = if arguments.is_empty() {
+                String::new()
+            } else {
+                format!(" with <code>{}</code>", escaped(&line(&arguments.join(", "))))
+            };
+            let lasts = analysis.lasts.map(|lasts| format!(", {}", length(lasts))).unwrap_or_default();
+            let queries: String = analysis
+                .queries
+                .iter()
+                .map(|query| format!("<li>today <code>{}</code></li>", escaped(&asked(query))))
+                .collect();
+            let queries = if queries.is_empty() { queries } else { format!("<ul>{queries}</ul>") };
             let _ = writeln!(
                 out,
-                "<li>step {}: {} analysis of <code>{}</code> with <code>{}</code></li>",
+                "<li>step {}: {} analysis of <code>{}</code>{with}{lasts}{queries}</li>",
                 step.number,
                 escaped(&line(&analysis.role)),
-                escaped(&line(&analysis.metrics.join(", "))),
-                escaped(&line(&arguments.join(", ")))
+                escaped(&line(&analysis.metrics.join(", ")))
             );
         }
         if let Some(back) = &step.if_analysis_fails {
@@ -184,6 +195,9 @@ fn cluster(out: &mut String, live: &Live) {
         let word = if pruned.removed { "prune" } else { "keep" };
         let (name, reason) = (escaped(&line(&pruned.id.to_string())), escaped(&line(&pruned.reason)));
         let _ = writeln!(out, "<li>{word} <code>{name}</code>: {reason}</li>");
+    }
+    for unseen in &live.unseen {
+        let _ = writeln!(out, "<li>not read: {}</li>", escaped(&line(unseen)));
     }
     *out += "</ul>\n";
 }

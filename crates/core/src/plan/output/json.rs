@@ -149,5 +149,6 @@ fn live(live: &Live) -> Json {
     });
     let prune =
         live.prune.iter().map(|pruned| named(&pruned.id, json!({"removed": pruned.removed, "reason": pruned.reason})));
-    json!({"cluster": live.cluster, "objects": objects.collect::<Vec<_>>(), "prune": prune.collect::<Vec<_>>()})
+    json!({"cluster": live.cluster, "objects": objects.collect::<Vec<_>>(), "prune": prune.collect::<Vec<_>>(),
+        "unseen": live.unseen})
 }

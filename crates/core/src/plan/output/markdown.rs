@@ -245,7 +245,7 @@ fn rest(out: &mut String, changes: &[Change]) {
 
 fn cluster(out: &mut String, live: &Live, detail: Detail) {
     let _ = writeln!(out, "#### In the cluster {}\n", code(&live.cluster));
-    if live.objects.is_empty() && live.prune.is_empty() {
+    if live.objects.is_empty() && live.prune.is_empty() && live.unseen.is_empty() {
         *out += "Everything is as the new side wants it.\n\n";
     }
     for (index, object) in live.objects.iter().enumerate().take(detail.names) {
@@ -273,5 +273,9 @@ fn cluster(out: &mut String, live: &Live, detail: Detail) {
         let _ = writeln!(out, "- {word} {}: {}", code(&line(&pruned.id.to_string())), prose(&pruned.reason));
     }
     more(out, live.prune.len(), detail.names);
+    for unseen in live.unseen.iter().take(detail.names) {
+        let _ = writeln!(out, "- not read: {}", prose(unseen));
+    }
+    more(out, live.unseen.len(), detail.names);
     out.push('\n');
 }

@@ -234,7 +234,7 @@ fn rest(out: &mut String, changes: &[Change]) {
 
 fn cluster(out: &mut String, live: &Live) {
     heading(out, &format!("In the cluster {}", line(&live.cluster)));
-    if live.objects.is_empty() && live.prune.is_empty() {
+    if live.objects.is_empty() && live.prune.is_empty() && live.unseen.is_empty() {
         let _ = writeln!(out, "  everything is as the new side wants it");
     }
     for (index, object) in live.objects.iter().enumerate() {
@@ -258,5 +258,8 @@ fn cluster(out: &mut String, live: &Live) {
     for pruned in &live.prune {
         let word = if pruned.removed { "prune" } else { "keep" };
         let _ = writeln!(out, "  {word} {}: {}", line(&pruned.id.to_string()), line(&pruned.reason));
+    }
+    for unseen in &live.unseen {
+        let _ = writeln!(out, "  not read: {}", line(unseen));
     }
 }
