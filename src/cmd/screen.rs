@@ -67,7 +67,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         // The terminal may be gone.
-        let _ = stream(&self.block.end());
+        let _ = draw(&self.block.end());
         let kept = LOG.lock().unwrap_or_else(PoisonError::into_inner).take();
         kept.into_iter().flatten().for_each(note);
     }

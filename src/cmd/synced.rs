@@ -63,7 +63,9 @@ pub async fn tell(
     };
     match by_hand::fate(object, source.as_ref(), patch) {
         None => {}
-        Some(Fate::Stays(why)) => note(format_args!("note: this stays: {why}; to keep it for good, commit it to {file}")),
+        Some(Fate::Stays(why)) => {
+            note(format_args!("note: this stays: {why}; to keep it for good, commit it to {file}"))
+        }
         Some(Fate::TakenBack) => note(format_args!(
             "note: the source {mark} keeps it as git says and takes this back; to keep it, commit it to {file}, {otherwise}"
         )),

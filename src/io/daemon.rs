@@ -288,8 +288,10 @@ impl Daemon {
     fn end_idle_watches(&mut self) {
         let now = self.settings.clock.now();
         let rollouts = self.state.cache.all(&resource::rollouts()).map(|rollout| api::read::<Rollout>(rollout).object);
-        let mut needed: HashSet<Resource> =
-            rollouts.flat_map(|rollout| observe::needs(&rollout, &self.state.apis_for(&rollout), now)).chain(resource::always()).collect();
+        let mut needed: HashSet<Resource> = rollouts
+            .flat_map(|rollout| observe::needs(&rollout, &self.state.apis_for(&rollout), now))
+            .chain(resource::always())
+            .collect();
         needed.extend(self.state.cache.all(&resource::runs()).filter_map(measure::needs));
         needed.extend(self.state.cache.all(&resource::experiments()).filter_map(compare::needs));
         // Any template may name one of the cluster's.

@@ -88,12 +88,7 @@ pub async fn send(api: &Api, write: &Write) -> Result<Option<Written>, Error> {
 }
 
 /// Gives a Service or a DestinationRule back to its owner if no Rollout of the cluster leads it; one of another instance may.
-pub async fn release(
-    api: &Api,
-    resource: Resource,
-    service: &Value,
-    written: &mut Vec<Written>,
-) -> Result<(), Error> {
+pub async fn release(api: &Api, resource: Resource, service: &Value, written: &mut Vec<Written>) -> Result<(), Error> {
     let place = place_of(service);
     let all = resource::rollouts().path(Some(&place.namespace))?;
     let rollouts = match services::leader(service) {

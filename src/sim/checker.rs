@@ -130,7 +130,9 @@ impl Checker {
     pub fn wrote(&mut self, store: &Store, before: u64) {
         for change in store.changes_since(before) {
             self.own.insert(change.version);
-            let (Some(kind), Some(old)) = (Kind::of(&change.kind.group, &change.kind.kind), &change.old) else { continue };
+            let (Some(kind), Some(old)) = (Kind::of(&change.kind.group, &change.kind.kind), &change.old) else {
+                continue;
+            };
             for field in rules::foreign(kind, &old.value, &change.object.value) {
                 self.broken.push(format!("S5: {} {} was not the engine's to change in {}", field, kind, old.name()));
             }

@@ -30,12 +30,12 @@ use crate::{
         start::{Start, start, under_way},
         templates::{self, Scope},
     },
+    route::{self, Apis},
     sync::{
         id::{Id, Sort, cut},
         policy::Policy,
         set::Desired,
     },
-    route::{self, Apis},
     value,
 };
 

@@ -77,7 +77,8 @@ fn vectors_provider_job() {
                     is_trusted: true,
                     ..job::Place::default()
                 };
-                let built = job::build(&run, &metric, &metric.provider.job.clone().unwrap_or_default(), &place).unwrap();
+                let built =
+                    job::build(&run, &metric, &metric.provider.job.clone().unwrap_or_default(), &place).unwrap();
                 let text = |key: &str| built.str_at(&["metadata", key]).unwrap_or_default();
                 let created = match (input["createError"].as_str(), find(&jobs, text("namespace"), text("name"))) {
                     (Some(words), _) => Created::No(words.to_owned()),

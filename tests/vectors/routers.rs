@@ -61,7 +61,9 @@ fn vectors_router_gateway() {
         let ours = play(&case.input, Leaf::Gateway);
         let expect = if case.bug { &case.alternatives[case.prefer.unwrap()] } else { &case.expect };
         let steps = expect["steps"].as_array().unwrap();
-        if ours.len() == steps.len() && ours.iter().zip(steps).all(|(ours, step)| is_same_route(ours, step, &case.error_class)) {
+        if ours.len() == steps.len()
+            && ours.iter().zip(steps).all(|(ours, step)| is_same_route(ours, step, &case.error_class))
+        {
             return Some(case.expect.clone());
         }
         Some(json!({"ours": ours, "wanted": expect}))
@@ -122,10 +124,7 @@ fn play(input: &Json, leaf: Leaf) -> Vec<Json> {
             group: text("traefikAPIGroup", &usual.traefik.group).as_str().into(),
             ..GroupVersion::read(&text("traefikAPIVersion", &usual.traefik.version), "")
         },
-        ambassador: GroupVersion::read(
-            &text("ambassadorAPIVersion", "getambassador.io/v2"),
-            &usual.ambassador.group,
-        ),
+        ambassador: GroupVersion::read(&text("ambassadorAPIVersion", "getambassador.io/v2"), &usual.ambassador.group),
         ..usual
     };
     let routes = Routes::of(objects.map(|object| (id(object), Value::from(object.clone()))));

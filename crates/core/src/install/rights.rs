@@ -232,15 +232,6 @@ const SYNCED: [(&str, &[&str]); 7] = [
     ("discovery.k8s.io", &["endpointslices"]),
 ];
 
-/// What routers write.
-const ROUTED: [route::Kind; 5] = [
-    route::Kind::Ingress,
-    route::Kind::TrafficSplit,
-    route::Kind::TraefikService,
-    route::Kind::VirtualService,
-    route::Kind::DestinationRule,
-];
-
 /// A rule of a role.
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     let list = |words: &[&str]| Value::from(words.iter().map(|word| Value::from(*word)).collect::<Vec<_>>());
@@ -263,9 +254,10 @@ impl Install {
         let granted = RIGHTS.iter().filter(|right| right.place == place);
         let mut rules: Vec<Value> = granted.map(|right| rule(right.group, right.resources, right.verbs)).collect();
         if place == Place::Watched {
-            for routed in ROUTED {
+            let apis = route::Apis::default();
+            for routed in route::kinds() {
                 let verbs: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-                rules.push(rule(routed.group(), &[routed.plural()], verbs));
+                rules.push(rule(routed.group(&apis), &[routed.plural(&apis)], verbs));
             }
             rules.extend(SYNCED.iter().map(|(group, resources)| rule(group, resources, READ)));
             rules.extend(self.reads.iter().map(|kind| rule(&kind.group, &[&kind.plural], READ)));

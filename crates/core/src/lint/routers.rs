@@ -304,11 +304,7 @@ fn apisix(index: &Index<'_>, routed: &Routed<'_>, routing: &Value, notes: &mut N
 /// The routes of the Gateway API must have rules that lead to both versions, and room for those of steps.
 fn gateway(index: &Index<'_>, routed: &Routed<'_>, configured: bool, notes: &mut Notes) {
     const MOST_RULES: usize = 16;
-    let at = if configured {
-        path(&[Key("gatewayAPI")])
-    } else {
-        path(&[Key("plugins"), Key(route::GATEWAY_PLUGIN)])
-    };
+    let at = if configured { path(&[Key("gatewayAPI")]) } else { path(&[Key("plugins"), Key(route::GATEWAY_PLUGIN)]) };
     let mut rollout: api::Rollout = api::read(&routed.rollout.value).object;
     rollout.metadata.namespace = routed.rollout.namespace().to_owned();
     let steps = rollout.spec.strategy.canary.iter().flat_map(|canary| &canary.steps);
@@ -324,14 +320,17 @@ fn gateway(index: &Index<'_>, routed: &Routed<'_>, configured: bool, notes: &mut
     for (i, managed) in managed.unwrap_or_default().iter().enumerate() {
         let Some(name) = managed.str_at(&["name"]) else { continue };
         if !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b)) {
-            let what = format!("{name} cannot be the name of a rule, which has lower-case letters, digits, `-` and `.`");
+            let what =
+                format!("{name} cannot be the name of a rule, which has lower-case letters, digits, `-` and `.`");
             let at = path(&[Key("managedRoutes"), At(i), Key("name")]);
             notes.say(routed.rollout, &at, Code::RouterObject, what).remedy = "choose another name".into();
         }
     }
     for id in ids.iter().filter(|id| !id.is_every()) {
         let sort = Sort::new(GATEWAY_GROUP, id.kind.word());
-        let Some(found) = look_up_in(index, routed.rollout, &at, sort, &id.namespace, &id.name, notes) else { continue };
+        let Some(found) = look_up_in(index, routed.rollout, &at, sort, &id.namespace, &id.name, notes) else {
+            continue;
+        };
         let rules = found.value.list_at(&["spec", "rules"]);
         let leads_to = |rule: &&Value, service: &str| {
             rule.list_at(&["backendRefs"]).iter().any(|backend| backend.str_at(&["name"]) == Some(service))

@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn paths_are_joined_without_detours() {
-        for (path, expected) in [("", "/render"), ("/", "/render"), ("/a//b/../c/", "/a/c/render"), ("/../x", "/x/render")]
+        for (path, expected) in
+            [("", "/render"), ("/", "/render"), ("/a//b/../c/", "/a/c/render"), ("/../x", "/x/render")]
         {
             assert_eq!(joined(path, "render"), expected, "{path}");
         }

@@ -82,9 +82,9 @@ fn point(point: &Value) -> Result<Option<f64>, String> {
     let number = match value {
         Value::Null => None,
         Value::Int(_) | Value::Float(_) => value.as_float(),
-        Value::Str(text) => {
-            Some(go_number::float(text).map_err(|why| format!("strconv.ParseFloat: parsing {}: {why}", go_quoted(text)))?)
-        }
+        Value::Str(text) => Some(
+            go_number::float(text).map_err(|why| format!("strconv.ParseFloat: parsing {}: {why}", go_quoted(text)))?,
+        ),
         Value::Bool(_) | Value::List(_) | Value::Map(_) => {
             return Err(format!("error unmarshaling value: {}", print(value)));
         }

@@ -9,9 +9,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 
 use super::{Ask, Request, Response, Talk, entry, failed, length, query, started};
-use crate::{
-    analysis::expression::Val, api::InfluxdbMetric, kubernetes::value::Value, model::go_number, value,
-};
+use crate::{analysis::expression::Val, api::InfluxdbMetric, kubernetes::value::Value, model::go_number, value};
 
 /// The Secret with the settings if none is named.
 const SECRET: &str = "influxdb";

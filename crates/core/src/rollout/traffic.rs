@@ -308,13 +308,7 @@ impl<'v> Pass<'v> {
                 Some(false)
             }
             (
-                Leaf::Istio
-                | Leaf::Nginx
-                | Leaf::Smi
-                | Leaf::Ambassador
-                | Leaf::AppMesh
-                | Leaf::Traefik
-                | Leaf::Apisix,
+                Leaf::Istio | Leaf::Nginx | Leaf::Smi | Leaf::Ambassador | Leaf::AppMesh | Leaf::Traefik | Leaf::Apisix,
                 _,
             ) => return ControlFlow::Continue(()),
         };

@@ -126,14 +126,7 @@ impl<'r> Writer<'r> {
     }
 
     /// A Mapping for the canary like the base one.
-    fn make(
-        &self,
-        routes: &Routes,
-        name: &str,
-        id: &Id,
-        weight: i32,
-        told: &mut Vec<Told>,
-    ) -> Result<Value, Problem> {
+    fn make(&self, routes: &Routes, name: &str, id: &Id, weight: i32, told: &mut Vec<Told>) -> Result<Value, Problem> {
         let mut warn = |reason, message: String| told.push(Told { warning: true, reason, message });
         let base = routes.must(&self.base(name)).inspect_err(|_| {
             warn(reason::AMBASSADOR_MAPPING_NOT_FOUND, format!("Ambassador mapping \"{name}\" not found"));

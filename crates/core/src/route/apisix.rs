@@ -127,11 +127,7 @@ impl<'r> Writer<'r> {
     }
 
     /// A route with each of the named rules changed.
-    fn with_rules(
-        &self,
-        route: &Value,
-        change: impl Fn(&mut Value) -> Result<(), Problem>,
-    ) -> Result<Value, Problem> {
+    fn with_rules(&self, route: &Value, change: impl Fn(&mut Value) -> Result<(), Problem>) -> Result<Value, Problem> {
         let missing = || said("spec.http was not found in Apisix Route manifest");
         let mut rules = nested::list(route, &RULES)?.ok_or_else(missing)?.to_vec();
         for name in self.rule_names() {

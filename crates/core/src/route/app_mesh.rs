@@ -140,13 +140,7 @@ impl<'r> Writer<'r> {
     }
 
     /// Lets each node select the pods of its version.
-    fn set_hashes(
-        &self,
-        routes: &mut Routes,
-        canary: &str,
-        stable: &str,
-        told: &mut Vec<Told>,
-    ) -> Result<(), Problem> {
+    fn set_hashes(&self, routes: &mut Routes, canary: &str, stable: &str, told: &mut Vec<Told>) -> Result<(), Problem> {
         let nodes = self.named_nodes()?;
         let stable = if stable.is_empty() { NO_STABLE } else { stable };
         let canary = if canary.is_empty() || canary == stable { NO_CANARY } else { canary };

@@ -108,7 +108,9 @@ impl Router for Writer<'_> {
     }
 
     fn refer(&self, routes: &Routes, found: &mut References) {
-        found.virtual_services.extend(self.services().iter().filter_map(|service| routes.get(&self.id(service))).cloned());
+        found
+            .virtual_services
+            .extend(self.services().iter().filter_map(|service| routes.get(&self.id(service))).cloned());
     }
 
     fn missing(&self, routes: &Routes) -> Option<FieldError> {
@@ -538,7 +540,8 @@ impl<'r> Writer<'r> {
 /// The DestinationRule that a Rollout named before a change and does not name after it.
 pub fn abandoned(before: Option<&Value>, after: Option<&Value>) -> Option<Text> {
     let path = ["spec", "strategy", "canary", "trafficRouting", "istio", "destinationRule", "name"];
-    let name = |rollout: Option<&Value>| rollout.and_then(|rollout| rollout.at(&path)).and_then(Value::as_text).cloned();
+    let name =
+        |rollout: Option<&Value>| rollout.and_then(|rollout| rollout.at(&path)).and_then(Value::as_text).cloned();
     name(before).filter(|before| name(after).as_ref() != Some(before))
 }
 

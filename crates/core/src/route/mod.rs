@@ -24,8 +24,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    istio::{abandoned, release},
     gateway::{PLUGIN as GATEWAY_PLUGIN, unreadable as unreadable_gateway},
+    istio::{abandoned, release},
     kind::{Apis, GroupVersion, Id, Kind, RouteVersion, Routed, SmiVersion},
     objects::{RouteScope, Routes},
     problem::Problem,

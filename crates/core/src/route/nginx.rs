@@ -78,7 +78,8 @@ impl Router for Writer<'_> {
         let fields = ["nginx.stableIngress", "nginx.StableIngresses"];
         let nginx = self.nginx;
         let is_asked = self.routing.alb.is_none();
-        is_asked.then(|| ingress::missing(self.rollout, routes, fields, &nginx.stable_ingress, &nginx.stable_ingresses))?
+        is_asked
+            .then(|| ingress::missing(self.rollout, routes, fields, &nginx.stable_ingress, &nginx.stable_ingresses))?
     }
 }
 

@@ -60,7 +60,9 @@ impl Router for Writer<'_> {
     /// from the canary's to the stable one's.
     fn orphans(&self, routes: &Routes) -> Vec<Id> {
         let id = self.id();
-        let Some(split) = routes.get(&id).filter(|split| object::controller(split).is_none()) else { return Vec::new() };
+        let Some(split) = routes.get(&id).filter(|split| object::controller(split).is_none()) else {
+            return Vec::new();
+        };
         let backends = split.list_at(&["spec", "backends"]);
         let leads_to = |backend: Option<&Value>, service: &str| {
             backend.is_some_and(|backend| backend.str_at(&["service"]) == Some(service))

@@ -297,7 +297,8 @@ impl Claims {
             let own = rule.list_at(&[destinations]).to_vec();
             let is_missing = |to: &&Value| {
                 let service = service(to);
-                service.is_some_and(|name| self.brought.contains(&name) && !own.iter().any(|to| self::service(to, &name)))
+                service
+                    .is_some_and(|name| self.brought.contains(&name) && !own.iter().any(|to| self::service(to, &name)))
             };
             let more: Vec<Value> = live.list_at(&[destinations]).iter().filter(is_missing).cloned().collect();
             if !more.is_empty() {

@@ -200,9 +200,8 @@ impl Canary<'_> {
     }
 
     fn experiment_weights(&self, wire: &api::RolloutExperimentStep, at: &At, notes: &mut Notes) {
-        let able = |r: &api::RolloutTrafficRouting| {
-            r.alb.is_some() || r.smi.is_some() || r.istio.is_some() || r.has_plugin()
-        };
+        let able =
+            |r: &api::RolloutTrafficRouting| r.alb.is_some() || r.smi.is_some() || r.istio.is_some() || r.has_plugin();
         let detail = match self.routing {
             None => "Experiment template weight cannot be set unless TrafficRouting is enabled",
             Some(routing) if !able(routing) => {

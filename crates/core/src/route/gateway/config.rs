@@ -51,8 +51,7 @@ impl Config {
         let (mut entries, mut selectors) = (Vec::new(), Vec::new());
         for (kind, several, one, selector) in kinds {
             let listed = several.iter();
-            let listed =
-                listed.map(|route| Entry { kind, name: route.name.clone(), headers: route.use_header_routes });
+            let listed = listed.map(|route| Entry { kind, name: route.name.clone(), headers: route.use_header_routes });
             entries.extend(listed);
             if !one.is_empty() {
                 entries.push(Entry { kind, name: one.clone(), headers: true });

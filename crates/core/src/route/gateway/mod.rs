@@ -12,9 +12,7 @@ use self::{
     config::{Config, Entry},
     rules::Rules,
 };
-use super::{
-    Accepted, Asked, Id, Kind, Leaf, Move, Problem, Route, RouteScope, Router, Routes, Row, Services, Told,
-};
+use super::{Accepted, Asked, Id, Kind, Leaf, Move, Problem, Route, RouteScope, Router, Routes, Row, Services, Told};
 use crate::{
     api::{Rollout, RolloutTrafficRouting, SetMirrorRoute, WeightDestination},
     kubernetes::{status::FieldError, value::Value},

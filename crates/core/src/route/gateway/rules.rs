@@ -56,7 +56,9 @@ impl Rules<'_> {
             if !out.iter().any(|backend| name(backend) == other.service_name)
                 && let Some(port) = self.port(&other.service_name, routes)
             {
-                out.push(value!({"name": other.service_name.as_str(), "namespace": home(self.asked.rollout), "port": port}));
+                out.push(
+                    value!({"name": other.service_name.as_str(), "namespace": home(self.asked.rollout), "port": port}),
+                );
             }
         }
         // What cannot be led there stays with the stable version.
@@ -139,7 +141,8 @@ impl Rules<'_> {
         };
         let is_share = route.percentage.is_some_and(|percentage| percentage < 100);
         let loses = |rule: &&Value| is_own(self, rule) && mirrors_all(rule);
-        let is_refused = is_share && !route.r#match.is_empty()
+        let is_refused = is_share
+            && !route.r#match.is_empty()
             && (self.object.str_at(&note) == Some(&*route.name) || self.list().iter().any(|rule| loses(&rule)));
         let list: Vec<Value> = self.list().iter().filter(|rule| !is_own(self, rule)).cloned().collect();
         if is_refused {

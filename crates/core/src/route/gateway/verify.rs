@@ -59,9 +59,7 @@ fn explained(condition: &Value) -> String {
 
 /// Whether two references are to the same parent; what is not said has its default.
 fn are_same(a: &Value, b: &Value, namespace: &str) -> bool {
-    let text = |reference: &Value, key: &str, default: &str| {
-        reference.str_at(&[key]).unwrap_or(default).to_owned()
-    };
+    let text = |reference: &Value, key: &str, default: &str| reference.str_at(&[key]).unwrap_or(default).to_owned();
     let of = |reference: &Value| {
         (
             text(reference, "group", "gateway.networking.k8s.io"),
@@ -82,12 +80,8 @@ mod tests {
 
     #[test]
     fn a_route_is_accepted_once_a_gateway_has_seen_its_newest_version() {
-        let condition = |kind: &str, status: &str, seen: i64| {
-            value!({"type": kind, "status": status, "observedGeneration": seen, "reason": "R", "message": "m"})
-        };
-        let parent = |gateway: &str, conditions: Vec<Value>| {
-            value!({"parentRef": {"name": gateway, "namespace": "shop"}, "conditions": Value::list(conditions)})
-        };
+        let condition = |kind: &str, status: &str, seen: i64| value!({"type": kind, "status": status, "observedGeneration": seen, "reason": "R", "message": "m"});
+        let parent = |gateway: &str, conditions: Vec<Value>| value!({"parentRef": {"name": gateway, "namespace": "shop"}, "conditions": Value::list(conditions)});
         let (yes, no) = (|seen| condition("Accepted", "True", seen), |seen| condition("Accepted", "False", seen));
         for (parents, expected) in [
             (vec![], Accepted::NotAsked),
