@@ -6,8 +6,6 @@ use anstyle::{AnsiColor, Style};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
-use crate::kubernetes::foreign;
-
 pub mod access;
 pub mod action;
 pub mod cluster;

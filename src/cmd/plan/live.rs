@@ -243,7 +243,7 @@ async fn named_by(
     let mut rollout: Rollout = api::read(&desired.object).object;
     rollout.metadata.namespace = id.namespace.to_string();
     let mut found = Vec::new();
-    let named = observe::referred(&rollout).into_iter();
+    let named = observe::referred(&rollout, &crate::route::Apis::default()).into_iter();
     // Services are listed; what is in another namespace is none of this Rollout's.
     for key in named.filter(|key| key.resource != resource::services() && key.place.namespace == id.namespace) {
         let is_known = live.keys().any(|other| {

@@ -126,7 +126,7 @@ impl State {
                 }
                 continue;
             }
-            for name in route::abandoned(change.before.as_ref(), change.after.as_ref()) {
+            if let Some(name) = route::abandoned(change.before.as_ref(), change.after.as_ref()) {
                 let place = Place { namespace: change.place.namespace.clone(), name };
                 heard.keys.push(Key { machine: Machine::Subsets, place });
             }
