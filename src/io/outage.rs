@@ -88,22 +88,27 @@ impl Outages {
         Some(sentence)
     }
 
-    /// The sentence about the end of a trouble, now that a request for this resource was answered.
-    pub fn answered(&self, resource: &Resource) -> Option<&'static str> {
+    /// The sentence about the end of a trouble, now that a request for this resource was answered. One that was asked before
+    /// the trouble was said proves nothing.
+    pub fn answered(&self, resource: &Resource, asked: Instant) -> Option<&'static str> {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.is_empty() {
             return None;
         }
         let name = resource.to_string();
         let is_ours = resource.group == *GROUP || resource.group == *TIDEGATE_GROUP;
-        let was_out = [Trouble::Unreachable, Trouble::Unauthorized].map(|trouble| said.remove(&trouble).is_some());
-        said.retain(|trouble, _| match trouble {
-            Trouble::Unreachable | Trouble::Unauthorized => false,
+        let mut was_out = false;
+        said.retain(|trouble, last| match trouble {
+            _ if asked <= *last => true,
+            Trouble::Unreachable | Trouble::Unauthorized => {
+                was_out = true;
+                false
+            }
             Trouble::Definitions => !is_ours,
             Trouble::Missing(missing) => *missing != name,
             Trouble::Refused(refused, _) => *refused != name,
         });
-        was_out.contains(&true).then_some("the cluster answers again")
+        was_out.then_some("the cluster answers again")
     }
 
     /// A sentence about the definitions was printed already.
@@ -137,8 +142,10 @@ mod tests {
         let gone = "cannot reach the cluster: Connection refused; trying again until it answers";
         assert_eq!(outages.failed(&pods, &unreachable()).as_deref(), Some(gone));
         assert_eq!(outages.failed(&sets, &unreachable()), None);
-        assert_eq!(outages.answered(&rollouts), Some("the cluster answers again"));
-        assert_eq!(outages.answered(&pods), None);
+        assert_eq!(outages.answered(&rollouts, Instant::now()), None, "asked before");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(outages.answered(&rollouts, Instant::now()), Some("the cluster answers again"));
+        assert_eq!(outages.answered(&pods, Instant::now()), None);
         assert_eq!(outages.failed(&pods, &unreachable()).as_deref(), Some(gone), "it is gone once more");
         tokio::time::advance(AGAIN).await;
         assert_eq!(outages.failed(&sets, &unreachable()).as_deref(), Some(gone), "it has lasted");

@@ -170,12 +170,15 @@ async fn answer(method: &Method, path: &str, pages: Pages, daemon: &mpsc::Sender
             Some(text) => page(StatusCode::OK, text + &metrics::process()),
             None => page(StatusCode::SERVICE_UNAVAILABLE, SILENT.to_owned()),
         },
-        (Pages::Health, "/healthz" | "/readyz") if pulse.at.elapsed() > ALIVE => {
+        (Pages::Health, "/healthz" | "/readyz") if daemon.is_closed() || pulse.at.elapsed() > ALIVE => {
             page(StatusCode::SERVICE_UNAVAILABLE, SILENT.to_owned())
         }
-        (Pages::Health, "/readyz") if !pulse.is_ready => {
-            page(StatusCode::SERVICE_UNAVAILABLE, "not everything has been listed yet\n".to_owned())
-        }
+        // Only who is not ready yet is asked; nobody has reason to hold that up.
+        (Pages::Health, "/readyz") if !pulse.is_ready => match ask(daemon, Question::Ready).await {
+            Some(true) => page(StatusCode::OK, "ok".to_owned()),
+            Some(false) => page(StatusCode::SERVICE_UNAVAILABLE, "not everything has been listed yet\n".to_owned()),
+            None => page(StatusCode::SERVICE_UNAVAILABLE, SILENT.to_owned()),
+        },
         (Pages::Health, "/healthz" | "/readyz") => page(StatusCode::OK, "ok".to_owned()),
         (Pages::Metrics, _) => page(StatusCode::NOT_FOUND, "there is /metrics\n".to_owned()),
         (Pages::Health, _) => page(StatusCode::NOT_FOUND, "there are /healthz and /readyz\n".to_owned()),
@@ -291,19 +294,37 @@ mod tests {
         let (pulse, felt) = watch::channel(Pulse { at: Instant::now(), is_ready: false });
         let daemon = sender.clone();
         tokio::spawn(async move { feel(&daemon, &pulse).await });
+        let (turn, turns) = watch::channel(false);
+        let answering = tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Some(Question::Ready(asked)) = questions.recv().await {
+                if *turns.borrow() {
+                    let _ = asked.send(true);
+                } else {
+                    held.push(asked);
+                }
+            }
+        });
         let page = async |path: &str| {
             let pulse = *felt.borrow();
             answer(&Method::GET, path, Pages::Health, &sender, pulse).await.status().as_u16()
         };
         assert_eq!((page("/healthz").await, page("/readyz").await), (200, 503), "it has just begun");
-        let Some(Question::Ready(asked)) = questions.recv().await else { panic!() };
-        asked.send(true).unwrap();
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        turn.send_replace(true);
+        tokio::time::sleep(PATIENCE + 2 * PULSE).await;
         assert_eq!((page("/healthz").await, page("/readyz").await), (200, 200));
         // From now on the loop answers nothing; it is asked, and asked again.
-        tokio::time::sleep(ALIVE - Duration::from_secs(1)).await;
-        assert_eq!(page("/healthz").await, 200);
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        turn.send_replace(false);
+        tokio::time::sleep(ALIVE - 2 * PULSE).await;
+        assert_eq!((page("/healthz").await, page("/readyz").await), (200, 200));
+        tokio::time::sleep(3 * PULSE).await;
         assert_eq!((page("/healthz").await, page("/readyz").await), (503, 503));
+        // One that has ended is known to have at once.
+        turn.send_replace(true);
+        tokio::time::sleep(PATIENCE + 2 * PULSE).await;
+        assert_eq!(page("/healthz").await, 200);
+        answering.abort();
+        assert!(answering.await.is_err());
+        assert_eq!(page("/healthz").await, 503);
     }
 }

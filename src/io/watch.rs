@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::AsyncBufReadExt;
 use http::{Method, Request};
-use tokio::sync::mpsc::Sender;
+use tokio::{sync::mpsc::Sender, time::Instant};
 
 use super::api::{Api, Error};
 use crate::{
@@ -66,9 +66,6 @@ pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
             Ok(()) => {
                 wait = FIRST;
                 is_served = true;
-                if let Some(sentence) = api.outages().answered(&scope.resource) {
-                    tracing::warn!("{sentence}");
-                }
             }
             Err(error) => {
                 // What the server has forgotten must be listed anew; so must what was never listed.
@@ -110,9 +107,18 @@ fn path(scope: &Scope, query: &[(&str, String)]) -> Result<String, Error> {
     Ok(format!("{}?{}", scope.resource.path(scope.namespace.as_deref())?, serializer.finish()))
 }
 
+/// Says that an outage is over, if this answer ends one.
+fn answered(api: &Api, scope: &Scope, asked: Instant) {
+    if let Some(sentence) = api.outages().answered(&scope.resource, asked) {
+        tracing::warn!("{sentence}");
+    }
+}
+
 /// Lists everything and says so; answers the version it is from.
 async fn announced_list(api: &Api, scope: &Scope, news: &Sender<(Resource, News)>) -> Result<u64, Error> {
+    let asked = Instant::now();
     let (objects, version) = list(api, scope).await?;
+    answered(api, scope, asked);
     // The receiver may be gone; then `follow` ends.
     let _ = news.send((scope.resource.clone(), News::List(objects, version))).await;
     Ok(version)
@@ -147,10 +153,12 @@ async fn stream(api: &Api, scope: &Scope, version: &mut u64, news: &Sender<(Reso
     let path = path(scope, &query)?;
     let broken = |cause: String| Error::Unreachable { method: Method::GET, path: path.clone(), cause };
     let request = Request::get(&path).body(Vec::new()).map_err(|error| broken(error.to_string()))?;
+    let asked = Instant::now();
     let opened = api.client().request_stream(request).await;
     let opened = opened.map_err(|error| Error::of(&Method::GET, &path, error));
     api.count(&Method::GET, &path, opened.as_ref().err());
     let mut lines = std::pin::pin!(opened?);
+    answered(api, scope, asked);
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line).await.map_err(|error| broken(error.to_string()))? > 0 {
         let event = Value::part_of_json(&line, scope.part).map_err(|error| broken(error.to_string()))?;

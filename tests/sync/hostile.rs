@@ -190,7 +190,7 @@ async fn sr8_what_reading_a_file_may_cost_is_bounded_and_odd_yaml_is_refused() {
     refused_text(&format!("a: {}{}\n", "[".repeat(64), "]".repeat(64)), "deploy/c.yaml").await;
     refused_text(&map("c", &"x".repeat(2 << 20)), "the document is larger than 2 MiB").await;
     let many: String = (0..10_001).map(|number| map(&format!("c{number}"), "x")).collect();
-    refused_text(&many, "the file has more than 10000 documents").await;
+    refused_text(&many, "the commit brings more than 10000 objects").await;
     refused_text("apiVersion: v1\nkind: ConfigMap\nkind: Secret\nmetadata: {name: c}\n", "deploy/c.yaml:3").await;
     refused_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '../../c'}\n", "deploy/c.yaml").await;
 }
