@@ -272,7 +272,11 @@ fn s8_what_the_server_refuses_is_tried_ever_less_often() {
 #[test]
 fn s56_secrets_are_never_followed() {
     let rollout = tidegate::api::Rollout::default();
-    let followed = resource::always().into_iter().chain(observe::needs(&rollout, Timestamp::UNIX_EPOCH));
+    let followed = resource::always().into_iter().chain(observe::needs(
+        &rollout,
+        &tidegate::route::Apis::default(),
+        Timestamp::UNIX_EPOCH,
+    ));
     assert!(followed.into_iter().all(|resource| !["secrets", "configmaps"].contains(&resource.plural.as_str())));
 }
 

@@ -130,7 +130,6 @@ impl Scene {
                     "GitSource" => Resource::new("tidegate.dev", "v1alpha1", "gitsources"),
                     "Service" => Resource::new("", "v1", "services"),
                     "Deployment" => Resource::new("apps", "v1", "deployments"),
-                    "GitSource" => Resource::new("tidegate.dev", "v1alpha1", "gitsources"),
                     other => panic!("no resource for {other}"),
                 };
                 let namespace = if object.namespace().is_empty() { "default" } else { object.namespace() };
