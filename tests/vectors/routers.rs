@@ -58,6 +58,10 @@ fn vectors_router_gateway() {
         if !case.input["conflicts"].is_null() || !case.input["apiErrors"].is_null() {
             return None;
         }
+        // Without settings there is no such router.
+        if case.input["rollout"].pointer("/spec/strategy/canary/trafficRouting/plugins").is_none() {
+            return None;
+        }
         let ours = play(&case.input, Leaf::Gateway);
         let expect = if case.bug { &case.alternatives[case.prefer.unwrap()] } else { &case.expect };
         let steps = expect["steps"].as_array().unwrap();
@@ -74,6 +78,8 @@ fn vectors_router_gateway() {
 fn is_same_route(ours: &Json, step: &Json, error_class: &str) -> bool {
     let same_error = match (ours["error"].as_str(), step["error"].as_str()) {
         (Some(_), Some(_)) if error_class == "go-library" => true,
+        // A route that is not there was told already; weights that it does not carry are not verified.
+        (None, Some(error)) if error.starts_with("failed to verify weight") => return ours["verified"] == json!(false),
         (ours, theirs) => ours == theirs,
     };
     let listed = |objects: &Json| {
@@ -240,7 +246,7 @@ fn is_same(ours: &[Json], argo: &[Json], is_raced: bool) -> bool {
 /// Memory addresses were cut out of what was recorded.
 fn same_events(ours: &Json, argo: &Json, changed: &[Json]) -> bool {
     let list = |events: &Json| events.as_array().cloned().unwrap_or_default();
-    let (ours, mut argo) = (list(ours), list(argo));
+    let (mut ours, mut argo) = (list(ours), list(argo));
     let of_writes = ["Updated VirtualService", "UpdatedDestinationRule"];
     // Ambassador's is told by Argo Rollouts at every call, by us if something is done.
     let is_told_anyway = |event: &Json| event["reason"] == "CanaryMappingWeightUpdate";
@@ -253,6 +259,11 @@ fn same_events(ours: &Json, argo: &Json, changed: &[Json]) -> bool {
         !of_writes.contains(&event["reason"].as_str().unwrap_or_default()) || changed.iter().any(is_named)
     });
     let text = |event: &Json| event["message"].as_str().unwrap_or_default().to_owned();
+    // Those of Ambassador's Mappings come in any order, and were sorted.
+    if argo.iter().any(is_told_anyway) {
+        ours.sort_by_key(text);
+        argo.sort_by_key(text);
+    }
     ours.len() == argo.len()
         && ours.iter().zip(&argo).all(|(ours, argo)| match text(argo).split_once('…') {
             Some((start, _)) => ours["reason"] == argo["reason"] && text(ours).starts_with(start),

@@ -256,7 +256,12 @@ impl Install {
         if place == Place::Watched {
             let apis = route::Apis::default();
             for routed in route::kinds() {
-                let verbs: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+                // A Service has a rule of its own.
+                if routed == route::Kind::Service {
+                    continue;
+                }
+                let is_read = routed == route::Kind::MeshService;
+                let verbs = if is_read { READ } else { &["get", "list", "watch", "create", "patch", "delete"] };
                 rules.push(rule(routed.group(&apis), &[routed.plural(&apis)], verbs));
             }
             rules.extend(SYNCED.iter().map(|(group, resources)| rule(group, resources, READ)));

@@ -87,12 +87,15 @@ impl<'r> Writer<'r> {
 
     /// Gives every canary's Mapping this weight; a problem of one does not keep the others from it.
     fn weigh_all(&self, routes: &mut Routes, weight: i32, told: &mut Vec<Told>) -> Result<(), Problem> {
-        let (before, mut problems) = (routes.changed().len(), Vec::new());
+        let (mut is_changed, mut problems) = (false, Vec::new());
         for name in &self.ambassador.mappings {
-            problems.extend(self.weigh(routes, name, weight, told).err());
+            match self.weigh(routes, name, weight, told) {
+                Ok(changed) => is_changed |= changed,
+                Err(problem) => problems.push(problem),
+            }
         }
         // Said once it was done: a pass that has nothing to do says nothing.
-        if routes.changed().len() > before || !problems.is_empty() {
+        if is_changed || !problems.is_empty() {
             let message = format!("Set canary mapping weight to {weight}");
             told.insert(0, Told { warning: false, reason: reason::CANARY_MAPPING_WEIGHT_UPDATE, message });
         }
@@ -105,24 +108,26 @@ impl<'r> Writer<'r> {
         }
     }
 
-    fn weigh(&self, routes: &mut Routes, name: &str, weight: i32, told: &mut Vec<Told>) -> Result<(), Problem> {
+    /// Gives one Mapping this weight; says whether anything changed.
+    fn weigh(&self, routes: &mut Routes, name: &str, weight: i32, told: &mut Vec<Told>) -> Result<bool, Problem> {
         let id = self.canary_of(name);
-        match routes.get(&id).cloned() {
-            Some(_) if weight == 0 => routes.remove(&id),
+        let before = routes.get(&id).cloned();
+        let after = match &before {
+            Some(_) | None if weight == 0 => None,
             Some(before) => {
                 let mut after = before.clone();
                 set_in_spec(&mut after, "weight", i64::from(weight).into());
-                if after != before {
-                    routes.put(id, after);
-                }
+                Some(after)
             }
-            None if weight == 0 => {}
-            None => {
-                let made = self.make(routes, name, &id, weight, told)?;
-                routes.put(id, made);
-            }
+            None => Some(self.make(routes, name, &id, weight, told)?),
+        };
+        let is_changed = after != before;
+        match after {
+            None => routes.remove(&id),
+            Some(after) if is_changed => routes.put(id, after),
+            Some(_) => {}
         }
-        Ok(())
+        Ok(is_changed)
     }
 
     /// A Mapping for the canary like the base one.

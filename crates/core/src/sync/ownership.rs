@@ -288,7 +288,7 @@ impl Claims {
     /// Keeps what leads to the Services of experiments.
     fn keep_brought(&self, routed: &mut Value, live: &Value, list: &str, destinations: &str) {
         let rules = live.list_at(&["spec", list]);
-        if self.brought.is_empty() || routed.list_at(&["spec", list]).len() != rules.len() {
+        if self.brought.is_empty() || rules.is_empty() || routed.list_at(&["spec", list]).len() != rules.len() {
             return;
         }
         let service = |to: &Value| to.str_at(&["name"]).or_else(|| to.str_at(&["destination", "host"])).map(Text::from);

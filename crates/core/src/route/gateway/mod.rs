@@ -36,33 +36,28 @@ pub fn is_plugin(name: &str) -> bool {
     name == PLUGIN
 }
 
-/// What is wrong with the settings of a Rollout's routes, if anything.
-pub fn unreadable(routing: &RolloutTrafficRouting) -> Option<String> {
-    settings(routing)?.1.err()
-}
-
 /// What a Rollout says about its routes.
 struct Writer<'r> {
     asked: Asked<'r>,
-    from: From,
+    from: Origin,
     config: Result<Config, String>,
 }
 
 /// Where the settings are: errors are told as Argo Rollouts tells those of a plugin.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
+enum Origin {
     Field,
     Plugin,
 }
 
-fn settings(routing: &RolloutTrafficRouting) -> Option<(From, Result<Config, String>)> {
+fn settings(routing: &RolloutTrafficRouting) -> Option<(Origin, Result<Config, String>)> {
     match (&routing.gateway_api, routing.plugins.get(PLUGIN)) {
         (Some(_), Some(_)) => {
             let what = format!("gatewayAPI and the plugin {PLUGIN} are both given; keep one of them");
-            Some((From::Field, Err(what)))
+            Some((Origin::Field, Err(what)))
         }
-        (Some(field), None) => Some((From::Field, Ok(Config::of(field)))),
-        (None, Some(plugin)) => Some((From::Plugin, Config::read(plugin))),
+        (Some(field), None) => Some((Origin::Field, Ok(Config::of(field)))),
+        (None, Some(plugin)) => Some((Origin::Plugin, Config::read(plugin))),
         (None, None) => None,
     }
 }
@@ -101,8 +96,8 @@ impl Router for Writer<'_> {
             }
         };
         done.map_err(|problem| match self.from {
-            From::Plugin => problem.within(format!("failed to {what} via plugin: ")),
-            From::Field => problem,
+            Origin::Plugin => problem.within(format!("failed to {what} via plugin: ")),
+            Origin::Field => problem,
         })
     }
 
@@ -122,8 +117,8 @@ impl Router for Writer<'_> {
 
     fn missing(&self, routes: &Routes) -> Option<FieldError> {
         let field = match self.from {
-            From::Field => "spec.strategy.canary.trafficRouting.gatewayAPI".to_owned(),
-            From::Plugin => format!("spec.strategy.canary.trafficRouting.plugins[{PLUGIN}]"),
+            Origin::Field => "spec.strategy.canary.trafficRouting.gatewayAPI".to_owned(),
+            Origin::Plugin => format!("spec.strategy.canary.trafficRouting.plugins[{PLUGIN}]"),
         };
         let config = match &self.config {
             Ok(config) => config,
@@ -147,7 +142,10 @@ impl Router for Writer<'_> {
         };
         let (mut all, mut warning) = (Accepted::NotAsked, None);
         for one in managed {
-            let Some(object) = routes.get(&one.id) else { continue };
+            let object = match routes.must(&one.id) {
+                Ok(object) => object,
+                Err(missing) => return Accepted::NotYet(missing.to_string()),
+            };
             let mut rules = self.rules(&one, object.clone());
             let shares = self.shares(canary.into(), additional);
             if rules.weigh(&shares, routes).is_err() || rules.list() != object.list_at(&["spec", "rules"]) {
@@ -261,12 +259,12 @@ impl<'r> Writer<'r> {
     ) -> Result<(), Problem> {
         let before = self.route(routes, managed)?;
         let mut rules = self.rules(managed, before.clone());
-        change(&mut rules)?;
+        let done = change(&mut rules);
         if rules.object != *before {
             let after = rules.object;
             routes.put(managed.id.clone(), after);
         }
-        Ok(())
+        done
     }
 
     fn route<'o>(&self, routes: &'o Routes, managed: &Managed) -> Result<&'o Value, Problem> {
@@ -320,4 +318,197 @@ impl<'r> Writer<'r> {
 /// The Rollout's namespace, in which the Services of its experiments are.
 fn home(rollout: &Rollout) -> &str {
     &rollout.metadata.namespace
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        api::{self, HeaderRoutingMatch, RouteMatch, SetHeaderRoute, StringMatch},
+        route::{read, write},
+        value,
+    };
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Weight(i32),
+        Header(bool),
+        Mirror(bool),
+        Clear,
+    }
+
+    fn exact(text: &str) -> StringMatch {
+        StringMatch { exact: text.into(), ..StringMatch::default() }
+    }
+
+    fn rollout(mut routing: Value) -> Rollout {
+        routing.set_at(&["managedRoutes"], value!([{"name": "h"}, {"name": "m"}]));
+        api::read(
+            &value!({"metadata": {"name": "web", "namespace": "shop", "uid": "u"}, "spec": {"strategy": {"canary": {
+            "stableService": "stable", "canaryService": "canary", "trafficRouting": routing}}}}),
+        )
+        .object
+    }
+
+    /// A route with two rules that lead to both versions, and three of the user's own.
+    fn route(weight: Option<i32>, theirs: &str, label: bool) -> Value {
+        let to = |name: &str, weight: Option<i32>| {
+            let mut to = value!({"name": name, "port": 80, "note": theirs});
+            if let Some(weight) = weight {
+                to.set_at(&["weight"], weight);
+            }
+            to
+        };
+        let stable = weight.map(|weight| 100 - weight);
+        let rule = |path: &str, backends: Vec<Value>| {
+            value!({"matches": [{"path": {"type": "PathPrefix", "value": path}}],
+            "timeouts": {"request": theirs}, "backendRefs": Value::list(backends)})
+        };
+        let mut route = value!({"metadata": {"name": "r", "namespace": "shop"}, "spec": {"parentRefs": [{"name": "gw"}], "rules": [
+            rule("/a", vec![to("stable", stable), to("canary", weight), to("other", Some(3))]),
+            rule("/preview", vec![to("canary", None)]),
+            rule("/old", vec![to("stable", Some(1))]),
+            rule("/b", vec![to("canary", weight), to("stable", stable), to("other", Some(3))]),
+            rule("/docs", vec![to("docs", None)])]}});
+        if label {
+            let value = "in-progress";
+            route.set_at(&["metadata", "labels", "rollouts.argoproj.io/gatewayapi-canary"], value);
+        }
+        route
+    }
+
+    proptest! {
+        /// The two laws.
+        #[test]
+        fn what_was_written_is_read_and_nothing_else_changes(
+            steps in prop::collection::vec(prop_oneof![
+                (0..=100i32).prop_map(Step::Weight), any::<bool>().prop_map(Step::Header),
+                any::<bool>().prop_map(Step::Mirror), Just(Step::Clear),
+            ], 1..8),
+            theirs in "[a-z]{1,6}", is_plugin in any::<bool>(),
+        ) {
+            let settings = value!({"httpRoute": "r"});
+            let routing = if is_plugin { value!({"plugins": {PLUGIN: settings}}) } else { value!({"gatewayAPI": settings}) };
+            let rollout = rollout(routing);
+            let id = Id { kind: Kind::HttpRoute, namespace: "shop".into(), name: "r".into() };
+            let mut routes = Routes::of([(id.clone(), route(None, &theirs, false))]);
+            let (mut weight, mut made) = (None, std::collections::BTreeSet::new());
+            for step in steps {
+                let mut header = SetHeaderRoute { name: "h".into(), ..SetHeaderRoute::default() };
+                let mut mirror = SetMirrorRoute { name: "m".into(), percentage: Some(30), ..SetMirrorRoute::default() };
+                let mut note = |name: &str, on: bool| {
+                    if on { made.insert(name.to_owned()) } else { made.remove(name) }
+                };
+                let step = match step {
+                    Step::Weight(canary) => {
+                        weight = Some(canary);
+                        Move::Weights { canary, additional: &[] }
+                    }
+                    Step::Header(on) => {
+                        note("h", on);
+                        if on {
+                            let wanted = HeaderRoutingMatch { header_name: "x".into(), header_value: Some(exact("1")) };
+                            header.r#match = vec![wanted];
+                        }
+                        Move::Header(&header)
+                    }
+                    Step::Mirror(on) => {
+                        note("m", on);
+                        if on {
+                            mirror.r#match = vec![RouteMatch { method: Some(exact("GET")), ..RouteMatch::default() }];
+                        }
+                        Move::Mirror(&mirror)
+                    }
+                    Step::Clear => {
+                        made.clear();
+                        Move::Clear
+                    }
+                };
+                prop_assert_eq!(write(Leaf::Gateway, &rollout, &mut routes, step, &mut Vec::new()), Ok(()));
+                let expected = weight.map(|weight| Route {
+                    canary: weight.into(),
+                    stable: (100 - weight).into(),
+                    additional: vec![("other".into(), 3)],
+                    managed: made.clone(),
+                });
+                prop_assert_eq!(read(Leaf::Gateway, &rollout, &routes), expected);
+                let mut left = routes.get(&id).cloned().unwrap();
+                let is_users = |rule: &&Value| rule.get("name").is_none();
+                let rules = Value::list(left.list_at(&["spec", "rules"]).iter().filter(is_users).cloned());
+                left.set_at(&["spec", "rules"], rules);
+                let label = weight.is_some_and(|weight| weight != 0);
+                prop_assert_eq!(left, route(weight, &theirs, label));
+                let before = routes.clone();
+                prop_assert_eq!(write(Leaf::Gateway, &rollout, &mut routes, step, &mut Vec::new()), Ok(()));
+                prop_assert_eq!(&routes, &before);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_server_fills_in_is_no_difference() {
+        let rollout = rollout(value!({"gatewayAPI": {"httpRoute": "r"}}));
+        let id = Id { kind: Kind::HttpRoute, namespace: "shop".into(), name: "r".into() };
+        let mut routes = Routes::of([(id.clone(), route(Some(10), "x", true))]);
+        let wanted = HeaderRoutingMatch { header_name: "x".into(), header_value: Some(exact("1")) };
+        let header = SetHeaderRoute { name: "h".into(), r#match: vec![wanted] };
+        write(Leaf::Gateway, &rollout, &mut routes, Move::Header(&header), &mut Vec::new()).unwrap();
+        // As a server stores it that knows no names of rules.
+        let mut stored = routes.get(&id).cloned().unwrap();
+        let mut rules = stored.list_at(&["spec", "rules"]).to_vec();
+        assert_eq!(rules.len(), 7);
+        for rule in &mut rules {
+            rule.remove_at(&["name"]);
+            let mut backends = rule.list_at(&["backendRefs"]).to_vec();
+            for backend in &mut backends {
+                for (key, usual) in [("group", Value::from("")), ("kind", "Service".into()), ("weight", 1.into())] {
+                    if backend.get(key).is_none() {
+                        backend.set_at(&[key], usual);
+                    }
+                }
+            }
+            rule.set_at(&["backendRefs"], backends);
+        }
+        stored.set_at(&["spec", "rules"], rules);
+        let mut steps = rollout.clone();
+        if let Some(canary) = &mut steps.spec.strategy.canary {
+            canary.steps =
+                vec![api::CanaryStep { set_header_route: Some(header.clone()), ..api::CanaryStep::default() }];
+        }
+        routes = Routes::of([(id.clone(), stored.clone())]);
+        write(Leaf::Gateway, &steps, &mut routes, Move::Header(&header), &mut Vec::new()).unwrap();
+        assert_eq!(routes.get(&id), Some(&stored));
+        write(Leaf::Gateway, &steps, &mut routes, Move::Clear, &mut Vec::new()).unwrap();
+        assert_eq!(routes.get(&id).unwrap().list_at(&["spec", "rules"]).len(), 5);
+    }
+
+    #[test]
+    fn a_share_that_a_server_cannot_mirror_is_refused_for_good() {
+        let rollout = rollout(value!({"gatewayAPI": {"httpRoute": "r"}}));
+        let id = Id { kind: Kind::HttpRoute, namespace: "shop".into(), name: "r".into() };
+        let mut routes = Routes::of([(id.clone(), route(Some(10), "x", true))]);
+        let asked = RouteMatch { method: Some(exact("GET")), ..RouteMatch::default() };
+        let mirror = SetMirrorRoute { name: "m".into(), percentage: Some(5), r#match: vec![asked] };
+        let tell = |routes: &mut Routes| {
+            write(Leaf::Gateway, &rollout, routes, Move::Mirror(&mirror), &mut Vec::new()).is_ok()
+        };
+        assert!(tell(&mut routes));
+        let mut stored = routes.get(&id).cloned().unwrap();
+        let mut rules = stored.list_at(&["spec", "rules"]).to_vec();
+        for rule in &mut rules {
+            let mut filters = rule.list_at(&["filters"]).to_vec();
+            filters.iter_mut().for_each(|filter| drop(filter.remove_at(&["requestMirror", "percent"])));
+            if !filters.is_empty() {
+                rule.set_at(&["filters"], filters);
+            }
+        }
+        stored.set_at(&["spec", "rules"], rules);
+        routes.put(id.clone(), stored);
+        for _ in 0..2 {
+            assert!(!tell(&mut routes));
+            assert_eq!(routes.get(&id).unwrap().list_at(&["spec", "rules"]).len(), 5);
+        }
+    }
 }

@@ -38,7 +38,7 @@ impl Rules<'_> {
         let mut list = self.list().to_vec();
         let weighted: Vec<&mut Value> = list.iter_mut().filter(|rule| self.is_weighted(rule)).collect();
         if weighted.is_empty() {
-            return Err(Problem::Said(format!("{} was not found in {}", self.backends_word(), self.word())));
+            return Err(self.nothing_weighted());
         }
         for rule in weighted {
             let backends = self.weighed(rule.list_at(&["backendRefs"]), shares, routes);
@@ -115,6 +115,9 @@ impl Rules<'_> {
         let mut list: Vec<Value> = self.list().iter().filter(|rule| !own(self, rule)).cloned().collect();
         if !headers.is_empty() {
             let sources: Vec<Value> = list.iter().filter(|rule| self.is_source(rule)).cloned().collect();
+            if sources.is_empty() {
+                return Err(self.nothing_weighted());
+            }
             for source in sources {
                 let Some(mut made) = self.narrowed(&source, |one| with_headers(one, &headers).into_iter().collect())
                 else {
@@ -453,8 +456,11 @@ impl Rules<'_> {
         }
     }
 
-    fn backends_word(&self) -> &'static str {
-        if matches!(self.kind, Kind::TcpRoute | Kind::TlsRoute) { "backendRef list" } else { "backendRef" }
+    /// No rule leads to both versions.
+    fn nothing_weighted(&self) -> Problem {
+        let is_plain = matches!(self.kind, Kind::TcpRoute | Kind::TlsRoute);
+        let backends = if is_plain { "backendRef list" } else { "backendRef" };
+        Problem::Said(format!("{backends} was not found in {}", self.word()))
     }
 }
 
