@@ -200,8 +200,9 @@ mod tests {
     fn s64_a_first_version_has_no_predecessor_that_serves() {
         let refusal = "b would become stable as a first version, although web-a serves";
         let note = |object: &mut Value, key: &str, text: &str| object.set_at(&["metadata", "annotations", key], text);
-        let none: fn(&mut Value, &mut Value) = |_, _| {};
-        let cases: [(&str, fn(&mut Value, &mut Value), Option<&str>); 6] = [
+        type Change = fn(&mut Value, &mut Value);
+        let none: Change = |_, _| {};
+        let cases: [(&str, Change, Option<&str>); 6] = [
             ("both serve", none, Some(refusal)),
             ("the wanted one has no pods yet", |_, new| new.set_at(&["spec", "replicas"], 0), Some(refusal)),
             ("the other one has none", |old, _| old.set_at(&["spec", "replicas"], 0), None),
