@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    gateway::{PLUGIN as GATEWAY_PLUGIN, unreadable as unreadable_gateway},
+    gateway::PLUGIN as GATEWAY_PLUGIN,
     istio::{abandoned, release},
     kind::{Apis, GroupVersion, Id, Kind, RouteVersion, Routed, SmiVersion},
     objects::{RouteScope, Routes},
