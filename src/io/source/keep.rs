@@ -242,8 +242,10 @@ pub async fn announce(api: &Api, subject: &Subject, event: Event, now: Timestamp
             pass::announce_about(api, kind::GIT_SOURCE, &object, &event, now).await;
         }
         Kept::ConfigMap => {
-            // What others did to the cluster is said where nothing was asked for, too.
-            if event.warning || ["DriftHealed", "TakenOver", "HandedOver"].contains(&event.reason) {
+            // What others did to the cluster is said where nothing was asked for, too. Fetching logs its own failures.
+            if event.reason == "FetchFailed" {
+                tracing::debug!(source = %subject.place, reason = event.reason, "{}", event.message);
+            } else if event.warning || ["DriftHealed", "TakenOver", "HandedOver"].contains(&event.reason) {
                 tracing::warn!(source = %subject.place, reason = event.reason, "{}", event.message);
             } else {
                 tracing::info!(source = %subject.place, reason = event.reason, "{}", event.message);
