@@ -97,7 +97,7 @@ enum Command {
     )]
     Lint(lint::Arguments),
     /// Look after the Rollouts of a cluster, in it or beside it.
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     /// Make one recorded decision again, and show why.
     Replay(replay::Arguments),
     /// Show a Rollout or an Experiment with all that belongs to it.
@@ -228,7 +228,7 @@ impl Cli {
                 outcome => outcome,
             },
             Command::Lint(arguments) => lint::run(arguments),
-            Command::Run(arguments) => run::run(arguments).map(|()| ExitCode::SUCCESS),
+            Command::Run(arguments) => run::run(*arguments).map(|()| ExitCode::SUCCESS),
             Command::Replay(arguments) => replay::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Completion(arguments) => completion::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Get(arguments) => return verb(get::run(arguments)),

@@ -168,7 +168,7 @@ impl Local {
         self.engine = Engine::Running;
         self.cursor = self.store.version();
         for resource in watched() {
-            self.list(&resource);
+            self.list(resource);
         }
     }
 

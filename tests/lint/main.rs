@@ -58,7 +58,8 @@ fn cases() -> Vec<PathBuf> {
 #[test]
 fn every_example_of_a_router_is_accepted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/routers");
-    let mut examples: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path().join("web.yaml")).collect();
+    let mut examples: Vec<PathBuf> =
+        fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path().join("web.yaml")).collect();
     examples.sort();
     assert!(examples.len() >= 4, "{examples:?}");
     for example in examples {

@@ -111,8 +111,8 @@ impl<'v> Fields<'v> {
 
     /// The value of a key, whatever its case; of several the last one counts.
     fn get(&self, key: &str) -> Option<&'v Value> {
-        let all = self.0.into_iter().flat_map(Map::iter);
-        all.filter(|(name, value)| name.eq_ignore_ascii_case(key) && !value.is_null()).last().map(|(_, value)| value)
+        let mut all = self.0.into_iter().flat_map(Map::iter);
+        all.rfind(|(name, value)| name.eq_ignore_ascii_case(key) && !value.is_null()).map(|(_, value)| value)
     }
 
     fn text(&self, key: &str) -> Result<String, String> {
