@@ -1,4 +1,4 @@
-//! How a Rollout would go: what a forecast holds. [`crate::sim::forecast`] makes one by letting the engine run.
+//! How a Rollout would go: what a forecast holds. The simulator (`sim::forecast`) makes one by letting the engine run.
 //!
 //! All times count from the moment at which the change is applied.
 
