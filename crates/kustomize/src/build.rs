@@ -95,12 +95,15 @@ impl<'a> Build<'a> {
     fn set_schema(&mut self, k: &Kustomization, root: &str) -> Res<()> {
         let Some(openapi) = &k.openapi else { return Ok(()) };
         // Only the first setting of a build counts, but a file that is named must be there.
-        let schema = openapi.path.as_ref().map(|path| self.files.load_text(root, &path.text).or_at(path.at)).transpose()?;
+        let schema =
+            openapi.path.as_ref().map(|path| self.files.load_text(root, &path.text).or_at(path.at)).transpose()?;
         if self.world.schemas.is_set() {
             return Ok(());
         }
         match (schema, &openapi.version) {
-            (Some(_), Some(version)) => Err(Fault::new("openapi has path and version").at(version.at).remedy("remove one of them")),
+            (Some(_), Some(version)) => {
+                Err(Fault::new("openapi has path and version").at(version.at).remedy("remove one of them"))
+            }
             (Some(text), None) => {
                 let located = read::located(&text)?;
                 self.world.schemas.use_file(located.map(|value| value.to_json()).unwrap_or_default());
@@ -155,7 +158,9 @@ impl<'a> Build<'a> {
             return Err(tree::refuse_remote(path, what).at(entry.at));
         }
         if path.starts_with('/') {
-            return Err(Fault::new(format!("{path:?} is an absolute path")).at(entry.at).remedy("write a path relative to the kustomization"));
+            return Err(Fault::new(format!("{path:?} is an absolute path"))
+                .at(entry.at)
+                .remedy("write a path relative to the kustomization"));
         }
         match found.map_err(|fault| fault.at(entry.at))? {
             Found::Nothing => Err(missing(format!("{path:?} is neither a file nor a directory"))),
@@ -199,18 +204,26 @@ impl<'a> Build<'a> {
                 .remedy("two entries of the list may have run into one: check the indentation"));
         }
         for open in self.open.iter().rev() {
-            let inside = directory.is_empty() || *open == *directory || open.strip_prefix(&**directory).is_some_and(|rest| rest.starts_with('/'));
+            let inside = directory.is_empty()
+                || *open == *directory
+                || open.strip_prefix(&**directory).is_some_and(|rest| rest.starts_with('/'));
             if inside {
                 let what = if open == directory {
                     format!("{} is being built already: the kustomizations go in a circle", tree::shown(open))
                 } else {
                     format!("{} lies above {}, which is being built", tree::shown(directory), tree::shown(open))
                 };
-                return Err(Fault::new(what).at(entry.at).remedy("remove the entry; a base must lie beside its overlay or below it"));
+                return Err(Fault::new(what)
+                    .at(entry.at)
+                    .remedy("remove the entry; a base must lie beside its overlay or below it"));
             }
         }
         if self.open.len() >= self.options.budgets.depth {
-            return Err(Fault::budget(format!("more than {} kustomizations lie in each other", self.options.budgets.depth)).at(entry.at));
+            return Err(Fault::budget(format!(
+                "more than {} kustomizations lie in each other",
+                self.options.budgets.depth
+            ))
+            .at(entry.at));
         }
         let text = self.files.kustomization(directory).map_err(|fault| fault.at(entry.at))?;
         let k = Kustomization::read(&text)?;
@@ -260,28 +273,40 @@ impl<'a> Build<'a> {
             return Err(tree::refuse_remote(path, what).at(entry.at));
         }
         if path.starts_with('/') || path.is_empty() {
-            return Err(Fault::new(format!("{path:?} is no relative path")).at(entry.at).remedy("name a directory with a component"));
+            return Err(Fault::new(format!("{path:?} is no relative path"))
+                .at(entry.at)
+                .remedy("name a directory with a component"));
         }
         let directory = match self.files.find(&level.root, path).map_err(|fault| fault.at(entry.at))? {
             Found::Directory(directory) => directory,
             Found::File(_) => {
-                return Err(Fault::new(format!("{path} is a file; a component is a directory")).at(entry.at).remedy("list it under resources or patches"));
+                return Err(Fault::new(format!("{path} is a file; a component is a directory"))
+                    .at(entry.at)
+                    .remedy("list it under resources or patches"));
             }
-            Found::Nothing => return Err(Fault::new(format!("there is no directory {path}")).at(entry.at).remedy("correct the path")),
+            Found::Nothing => {
+                return Err(Fault::new(format!("there is no directory {path}"))
+                    .at(entry.at)
+                    .remedy("correct the path"));
+            }
         };
         let (text, k) = self.open(entry, &directory)?;
         if !k.is_component {
-            return Err(Fault::new(format!("{path} is no component")).at(entry.at).also(k.kind_at, "its kind").remedy("list it under resources, or give it kind: Component"));
+            return Err(Fault::new(format!("{path} is no component"))
+                .at(entry.at)
+                .also(k.kind_at, "its kind")
+                .remedy("list it under resources, or give it kind: Component"));
         }
         let inner = self.level(&k, directory.clone(), joined(&level.origin, path), &text);
         self.open.push(directory);
         let before = gathered.set.list.len();
-        let out = self.accumulate(&inner, gathered).map_err(|fault| match &fault.also {
-            // Two objects of different directories meet because of this entry.
-            Some((first, _)) if before > 0 && fault.message.ends_with("is there already") && first.file != fault.at.file => {
-                fault.on(entry.at, "the second object")
+        let out = self.accumulate(&inner, gathered).map_err(|fault| {
+            let one_file = fault.also.as_ref().is_none_or(|(first, _)| first.file == fault.at.file);
+            // The same object comes in twice because of this entry.
+            if before > 0 && one_file && fault.message.ends_with("is there already") {
+                return fault.on(entry.at, "the second object");
             }
-            _ => fault,
+            fault
         })?;
         self.open.pop();
         let mut joined = Gathered::default();
@@ -311,11 +336,14 @@ impl<'a> Build<'a> {
 
     fn generate(&mut self, level: &Level<'_>, set: &mut Set) -> Res<()> {
         let k = level.k;
-        for (list, secret, kind) in [(&k.config_maps, false, "ConfigMapGenerator"), (&k.secrets, true, "SecretGenerator")] {
+        for (list, secret, kind) in
+            [(&k.config_maps, false, "ConfigMapGenerator"), (&k.secrets, true, "SecretGenerator")]
+        {
             for generator in list {
                 let mut generator = generator.clone();
                 generator.options = GeneratorOptions::merged(generator.options.take(), k.generator_options.as_ref());
-                let object = generate::object(&mut self.world, self.files, &level.root, &generator, secret).map_err(|fault| fault.at(generator.at))?;
+                let object = generate::object(&mut self.world, self.files, &level.root, &generator, secret)
+                    .map_err(|fault| fault.at(generator.at))?;
                 let origin = self.tracks_origin().then(|| self.configured(level, kind));
                 let at = generator.behavior.as_ref().map_or(generator.at, |behavior| behavior.at);
                 self.absorb(set, object, origin, generator.at, at)?;
@@ -360,7 +388,11 @@ impl<'a> Build<'a> {
             [index] => {
                 let old = set.list[*index].clone();
                 let merging = &*behavior == "merge";
-                let folded = if merging && &*new.kind(world) == "Secret" { generate::fold_string_data(world, &old)? } else { old.clone() };
+                let folded = if merging && &*new.kind(world) == "Secret" {
+                    generate::fold_string_data(world, &old)?
+                } else {
+                    old.clone()
+                };
                 new.take_metadata(world, &old)?;
                 if merging {
                     generate::merge_data(world, &new, &folded, &old)?;
@@ -369,7 +401,8 @@ impl<'a> Build<'a> {
                     }
                 }
                 let current = new.current(world);
-                let same: Vec<usize> = (0..set.list.len()).filter(|other| set.list[*other].current(world).is_same(&current)).collect();
+                let same: Vec<usize> =
+                    (0..set.list.len()).filter(|other| set.list[*other].current(world).is_same(&current)).collect();
                 if same != [*index] {
                     return Err(Fault::new(format!("{} is there several times", current.show())).at(at));
                 }
@@ -417,7 +450,8 @@ impl<'a> Build<'a> {
             let mut at = k.at;
             for entry in &k.strategic_patches {
                 at = entry.at;
-                let read = Patch::read_strategic(&mut self.world, self.files, &level.root, entry).map_err(|fault| fault.at(entry.at))?;
+                let read = Patch::read_strategic(&mut self.world, self.files, &level.root, entry)
+                    .map_err(|fault| fault.at(entry.at))?;
                 patches.extend(read.into_iter().map(|patch| (patch, entry.at)));
             }
             if patches.is_empty() {
@@ -426,7 +460,8 @@ impl<'a> Build<'a> {
             step("PatchStrategicMergeTransformer", at, Work::StrategicPatches(patches));
         }
         for entry in &k.patches {
-            let patch = Patch::read(&mut self.world, self.files, &level.root, entry).map_err(|fault| fault.at(entry.at))?;
+            let patch =
+                Patch::read(&mut self.world, self.files, &level.root, entry).map_err(|fault| fault.at(entry.at))?;
             step("PatchTransformer", entry.at, Work::Patch(patch));
         }
         if let Some(namespace) = &k.namespace {
@@ -451,7 +486,11 @@ impl<'a> Build<'a> {
         if !(k.labels.is_empty() && k.common_labels.is_empty()) {
             for label in &k.labels {
                 let fields = label_fields(label, config).map_err(|fault| fault.at(label.at))?;
-                step("LabelTransformer", label.at, Work::Texts(SetTexts { at: label.at, pairs: label.pairs.clone(), fields }));
+                step(
+                    "LabelTransformer",
+                    label.at,
+                    Work::Texts(SetTexts { at: label.at, pairs: label.pairs.clone(), fields }),
+                );
             }
             let at = k.common_labels_at;
             let work = SetTexts { at, pairs: k.common_labels.clone(), fields: config.common_labels.clone() };
@@ -485,11 +524,15 @@ impl<'a> Build<'a> {
         Ok(steps)
     }
 
-    pub fn replacements(&self, root: &str, entries: &[ReplacementEntry]) -> Res<Vec<crate::kustomization::Replacement>> {
+    pub fn replacements(
+        &self,
+        root: &str,
+        entries: &[ReplacementEntry],
+    ) -> Res<Vec<crate::kustomization::Replacement>> {
         let mut all = Vec::new();
         for entry in entries {
             match entry {
-                ReplacementEntry::Inline(replacement) => all.push(replacement.clone()),
+                ReplacementEntry::Inline(replacement) => all.push((**replacement).clone()),
                 ReplacementEntry::File(path) => {
                     let text = self.files.load_text(root, &path.text).map_err(|fault| fault.at(path.at))?;
                     all.extend(crate::kustomization::replacement_file(&text)?);
@@ -517,7 +560,9 @@ impl<'a> Build<'a> {
                     _ => false,
                 });
             if !same {
-                return Err(Fault::new("the validator changes objects").at(validator.at).remedy("list it under transformers"));
+                return Err(Fault::new("the validator changes objects")
+                    .at(validator.does_at)
+                    .remedy("list it under transformers"));
             }
         }
         Ok(())
@@ -543,12 +588,22 @@ impl<'a> Build<'a> {
             }
         }
         let world = &self.world;
-        set.list.retain(|object| object.annotations(world).get(object::LOCAL_CONFIG).is_none_or(|value| &**value == "false"));
+        set.list.retain(|object| {
+            object.annotations(world).get(object::LOCAL_CONFIG).is_none_or(|value| &**value == "false")
+        });
+        set.recheck(&self.world)?;
         self.sort(set, k.sort.as_ref())?;
         let has = |word: &str| self.metadata.iter().any(|option| &**option == word);
-        let (origin, transformations, managed) = (has("originAnnotations"), has("transformerAnnotations"), has("managedByLabel"));
+        let (origin, transformations, managed) =
+            (has("originAnnotations"), has("transformerAnnotations"), has("managedByLabel"));
         if managed {
-            let spec = FieldSpec { gvk: Gvk::default(), path: "metadata/labels".into(), create: true, at: k.at };
+            let spec = FieldSpec {
+                gvk: Gvk::default(),
+                path: "metadata/labels".into(),
+                create: true,
+                at: k.at,
+                create_at: k.at,
+            };
             let pairs = vec![("app.kubernetes.io/managed-by".into(), crate::MANAGED_BY.into())];
             SetTexts { at: k.at, pairs, fields: vec![spec] }.apply(&mut self.world, set)?;
         }
@@ -565,11 +620,15 @@ impl<'a> Build<'a> {
             Some(sort) => match (&*sort.order, &sort.legacy) {
                 ("fifo", None) => return Ok(()),
                 ("fifo", Some(_)) => {
-                    return Err(Fault::new("legacySortOptions needs order: legacy").at(sort.at).remedy("write order: legacy, or remove legacySortOptions"));
+                    return Err(Fault::new("legacySortOptions needs order: legacy")
+                        .at(sort.at)
+                        .remedy("write order: legacy, or remove legacySortOptions"));
                 }
                 ("legacy", legacy) => legacy.clone(),
                 (other, _) => {
-                    return Err(Fault::new(format!("{other:?} is no order")).at(sort.at).remedy("write fifo or legacy"));
+                    return Err(Fault::new(format!("{other:?} is no order"))
+                        .at(sort.at)
+                        .remedy("write fifo or legacy"));
                 }
             },
         };
@@ -663,7 +722,13 @@ fn label_fields(label: &crate::kustomization::Label, config: &Config) -> Res<Vec
     if label.claim_templates {
         config::merge_all(&mut fields, &config.claim_labels)?;
     }
-    let metadata = FieldSpec { gvk: Gvk::default(), path: "metadata/labels".into(), create: true, at: label.at };
+    let metadata = FieldSpec {
+        gvk: Gvk::default(),
+        path: "metadata/labels".into(),
+        create: true,
+        at: label.at,
+        create_at: label.at,
+    };
     config::merge_one(&mut fields, &metadata)?;
     Ok(fields)
 }
@@ -690,7 +755,7 @@ pub fn origin_text(path: &str) -> String {
 fn set_plain_annotation(world: &mut World, root: crate::node::Id, name: &str, value: &str) -> Res<()> {
     let at = world.arena.at(root);
     let node = world.arena.add(crate::node::Node::scalar(value, crate::node::Tag::Str, at));
-    let spec = FieldSpec { gvk: Gvk::default(), path: "metadata/annotations".into(), create: true, at };
+    let spec = FieldSpec { gvk: Gvk::default(), path: "metadata/annotations".into(), create: true, at, create_at: at };
     let create = config::Create { kind: crate::node::Kind::Map, tag: || crate::node::Tag::Map };
     config::walk(&mut world.arena, root, &spec, Some(create), &mut |arena, map| {
         arena.set_field(map, name, Some(node), crate::node::Style::PLAIN)

@@ -20,6 +20,8 @@ pub struct FieldSpec {
     pub create: bool,
     /// Where it is configured.
     pub at: At,
+    /// Where `create` is configured.
+    pub create_at: At,
 }
 
 /// The fields in which objects of one type are named.
@@ -60,12 +62,17 @@ impl Config {
 
     fn from_data(data: &Value) -> Config {
         let text = |value: &Value, name: &str| -> Rc<str> { value[name].as_str().unwrap_or_default().into() };
-        let gvk = |value: &Value| Gvk { group: text(value, "group"), version: text(value, "version"), kind: text(value, "kind") };
+        let gvk = |value: &Value| Gvk {
+            group: text(value, "group"),
+            version: text(value, "version"),
+            kind: text(value, "kind"),
+        };
         let spec = |value: &Value| FieldSpec {
             gvk: gvk(value),
             path: text(value, "path"),
             create: value["create"] == true,
             at: At::NONE,
+            create_at: At::NONE,
         };
         let list = |value: &Value| value.as_array().into_iter().flatten().map(spec).collect::<Vec<_>>();
         let referrers = |value: &Value| Referrers { target: gvk(value), fields: list(&value["referrers"]) };
@@ -173,8 +180,8 @@ pub fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Res<()> {
         Some(own) => {
             let built_in = if own.at.is_known() { "" } else { " in the built-in table" };
             return Err(Fault::new(format!("{} is there already{built_in} with create: {}", spec.path, own.create))
-                .at(spec.at)
-                .also(own.at, "configured here")
+                .at(spec.create_at)
+                .also(own.create_at, "configured here")
                 .remedy("remove this entry, or give it the same create"));
         }
     }
@@ -222,7 +229,10 @@ pub fn rank(kind: &str, first: &[Rc<str>], last: &[Rc<str>]) -> i64 {
 
 fn order(gvk: &Gvk) -> (i64, String) {
     let place = |list: &[&str]| list.iter().position(|name| *name == &*gvk.kind);
-    let rank = place(&LAST).map(|index| 1 + index as i64).or_else(|| place(&FIRST).map(|index| index as i64 - 22)).unwrap_or(0);
+    let rank = place(&LAST)
+        .map(|index| 1 + index as i64)
+        .or_else(|| place(&FIRST).map(|index| index as i64 - 22))
+        .unwrap_or(0);
     (rank, gvk.sort_text())
 }
 
@@ -239,7 +249,14 @@ pub fn field_specs(decode: Decode, fields: &mut Fields<'_>, name: &'static str) 
 
 fn field_spec(decode: Decode, entry: &Located, name: &str) -> Res<FieldSpec> {
     let mut fields = Fields::of(decode, entry, name)?;
-    let spec = FieldSpec { gvk: gvk(&mut fields)?, path: fields.word("path")?, create: fields.flag("create")?, at: entry.at };
+    let create_at = fields.take("create").map_or(entry.at, |create| create.at);
+    let spec = FieldSpec {
+        gvk: gvk(&mut fields)?,
+        path: fields.word("path")?,
+        create: fields.flag("create")?,
+        at: entry.at,
+        create_at,
+    };
     fields.finish()?;
     Ok(spec)
 }
@@ -265,6 +282,7 @@ pub fn walk(
         return Ok(());
     }
     let parts = path::split(&spec.path, '/');
+    path::short(&parts).map_err(|fault| fault.at(spec.at))?;
     step(arena, root, spec, &parts, create, set)
 }
 

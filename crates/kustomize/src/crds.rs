@@ -30,7 +30,13 @@ fn walk(config: &mut Config, all: &Value, name: &str, gvk: &Gvk, path: &mut Vec<
     }
     for (property, schema) in all[name]["Schema"]["properties"].as_object().into_iter().flatten() {
         path.push(property.clone());
-        let spec = |path: &[String]| FieldSpec { gvk: gvk.clone(), path: path.join("/").into(), create: false, at };
+        let spec = |path: &[String]| FieldSpec {
+            gvk: gvk.clone(),
+            path: path.join("/").into(),
+            create: false,
+            at,
+            create_at: at,
+        };
         let mark = |mark: &str| schema[mark].as_str();
         if mark("x-kubernetes-annotation").is_some() {
             merge_one(&mut config.annotations, &spec(path))?;
@@ -41,7 +47,9 @@ fn walk(config: &mut Config, all: &Value, name: &str, gvk: &Gvk, path: &mut Vec<
         if mark("x-kubernetes-identity").is_some() {
             merge_one(&mut config.name_prefix, &spec(path))?;
         }
-        if let (Some(version), Some(kind)) = (mark("x-kubernetes-object-ref-api-version"), mark("x-kubernetes-object-ref-kind")) {
+        if let (Some(version), Some(kind)) =
+            (mark("x-kubernetes-object-ref-api-version"), mark("x-kubernetes-object-ref-kind"))
+        {
             let key = mark("x-kubernetes-object-ref-name-key").unwrap_or("name");
             let mut named = path.clone();
             named.push(key.to_owned());

@@ -56,9 +56,16 @@ fn is_blank(c: char) -> bool {
 impl Analysis {
     pub fn of(text: &str, version: Version) -> Analysis {
         if text.is_empty() {
-            return Analysis { multiline: false, flow_plain: false, block_plain: true, single_quoted: true, block: false };
+            return Analysis {
+                multiline: false,
+                flow_plain: false,
+                block_plain: true,
+                single_quoted: true,
+                block: false,
+            };
         }
-        let (mut block_indicators, mut flow_indicators, mut line_breaks, mut special, mut tabs) = (false, false, false, false, false);
+        let (mut block_indicators, mut flow_indicators, mut line_breaks, mut special, mut tabs) =
+            (false, false, false, false, false);
         let (mut leading, mut trailing_space, mut trailing_break) = (false, false, false);
         let (mut break_space, mut space_break) = (false, false);
         let (mut previous_space, mut previous_break, mut preceded) = (false, false, true);
@@ -71,7 +78,10 @@ impl Analysis {
             let last = characters.peek().is_none();
             let followed = characters.peek().is_none_or(|next| is_blank(*next));
             match (first, c) {
-                (true, '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`') => {
+                (
+                    true,
+                    '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`',
+                ) => {
                     (block_indicators, flow_indicators) = (true, true);
                 }
                 (true, '?' | ':') | (false, ':') => {
@@ -152,7 +162,16 @@ impl Emitter {
             Version::V2 => 80,
             Version::V3 => usize::MAX,
         };
-        Emitter { version, out: String::new(), column: 0, indent: -1, whitespace: true, indention: true, flow: 0, width }
+        Emitter {
+            version,
+            out: String::new(),
+            column: 0,
+            indent: -1,
+            whitespace: true,
+            indention: true,
+            flow: 0,
+            width,
+        }
     }
 
     fn finish(mut self) -> String {
@@ -619,7 +638,13 @@ fn node_style(style: Style, tag: &Tag, text: &str) -> (Write, Option<String>) {
 
 /// What a scalar says after it was written and read again, which kustomize does whenever it wants a value.
 pub fn read_back(style: Style, tag: &Tag, text: &str, flow: bool) -> Option<Scalar> {
+    if *tag == Tag::Str {
+        return Some(Scalar::Text);
+    }
     let (write, explicit) = node_style(style, tag, text);
+    if explicit.is_none() && scalar::resolve(text) == Scalar::Text {
+        return Some(Scalar::Text);
+    }
     let quoted = match write {
         Write::Plain => {
             let analysis = Analysis::of(text, Version::V3);
@@ -683,7 +708,7 @@ mod tests {
     fn keys_are_ordered_as_go_orders_them() {
         let mut keys = vec!["b10", "b2", "a-b", "ab", "a", "A", "x1y", "x01y", "_", "1"];
         keys.sort_by(|a, b| compare_keys(a, b, Version::V2));
-        assert_eq!(keys, ["1", "_", "A", "a", "a-b", "ab", "b2", "b10", "x1y", "x01y"]);
+        assert_eq!(keys, ["_", "1", "A", "a", "a-b", "ab", "b2", "b10", "x1y", "x01y"]);
     }
 
     #[test]
@@ -693,8 +718,14 @@ mod tests {
             let value: Value = serde_json::from_str(json).unwrap();
             assert_eq!(object(&value), expected);
         }
-        check(r#"{"a":[{"b":1,"c":["y","1:30","a: b"]}],"d":{}}"#, "a:\n- b: 1\n  c:\n  - \"y\"\n  - \"1:30\"\n  - 'a: b'\nd: {}\n");
+        check(
+            r#"{"a":[{"b":1,"c":["y","1:30","a: b"]}],"d":{}}"#,
+            "a:\n- b: 1\n  c:\n  - \"y\"\n  - \"1:30\"\n  - 'a: b'\nd: {}\n",
+        );
         check(r#"{"a":"x\ny\n","b":"x\n\n","c":" x\ny"}"#, "a: |\n  x\n  y\nb: |+\n  x\n\nc: |2-\n   x\n  y\n");
-        check(r#"{"a":["",null,true,1e21,"tab\t"],"b":[[1],[]]}"#, "a:\n- \"\"\n- null\n- true\n- 1e+21\n- \"tab\\t\"\nb:\n- - 1\n- []\n");
+        check(
+            r#"{"a":["",null,true,1e21,"tab\t"],"b":[[1],[]]}"#,
+            "a:\n- \"\"\n- null\n- true\n- 1e+21\n- \"tab\\t\"\nb:\n- - 1\n- []\n",
+        );
     }
 }

@@ -92,8 +92,8 @@ fn data(files: &Files<'_>, root: &str, generator: &Generator) -> Res<Data> {
     let mut data = Data::new();
     let mut insert = |key: &str, bytes: Vec<u8>, at: At| match data.get(key) {
         Some((_, first)) => Err(Fault::new(format!("{} gets the key {key:?} twice", generator.name))
-            .at(generator.at)
-            .also((*first).max(at), "the second time")
+            .at(at)
+            .also(*first, "the first time")
             .remedy("remove one of them")),
         None => {
             data.insert(key.into(), (bytes, at));
@@ -113,7 +113,9 @@ fn data(files: &Files<'_>, root: &str, generator: &Generator) -> Res<Data> {
     for literal in &generator.literals {
         let pair = literal.text.split_once('=').filter(|(key, _)| !key.is_empty());
         let (key, value) = pair.ok_or_else(|| {
-            Fault::new(format!("the literal {:?} is not key=value", &*literal.text)).at(literal.at).remedy("write key=value")
+            Fault::new(format!("the literal {:?} is not key=value", &*literal.text))
+                .at(literal.at)
+                .remedy("write key=value")
         })?;
         insert(key, unquoted(value).into(), literal.at)?;
     }
@@ -136,7 +138,8 @@ fn env_line(line: &[u8], first: bool) -> Res<Option<(&str, &str)>> {
     if line.len() > 64 * 1024 {
         return Err(Fault::new("the line is longer than 64 KiB").remedy("use files for large values"));
     }
-    let line = std::str::from_utf8(line).map_err(|_| Fault::new("the line is not UTF-8").remedy("use files for binary values"))?;
+    let line = std::str::from_utf8(line)
+        .map_err(|_| Fault::new("the line is not UTF-8").remedy("use files for binary values"))?;
     let line = if first { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line };
     let line = line.trim_start();
     if line.is_empty() || line.starts_with('#') {
@@ -218,14 +221,18 @@ pub fn hash(world: &World, object: &Object) -> Res<String> {
     }
     let digest = Sha256::digest(value::go_json(&Value::Object(content)).as_bytes());
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(hex.chars().take(10).map(|c| match c {
-        '0' => 'g',
-        '1' => 'h',
-        '3' => 'k',
-        'a' => 'm',
-        'e' => 't',
-        c => c,
-    }).collect())
+    Ok(hex
+        .chars()
+        .take(10)
+        .map(|c| match c {
+            '0' => 'g',
+            '1' => 'h',
+            '3' => 'k',
+            'a' => 'm',
+            'e' => 't',
+            c => c,
+        })
+        .collect())
 }
 
 /// The same Secret with `stringData` folded into `data`, as the API server would.

@@ -12,8 +12,9 @@ use crate::{
 /// One operation.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Where its path is written, or else the operation.
     pub at: At,
+    /// Where its path is written.
+    path_at: At,
     op: Option<String>,
     path: Option<String>,
     from: Option<String>,
@@ -41,7 +42,9 @@ pub fn parse(text: &Text) -> Res<Vec<Operation>> {
 
 fn operation(value: &Located) -> Res<Operation> {
     let Yaml::Map(entries) = &value.yaml else {
-        return Err(Fault::new("an operation of a JSON patch is a map").at(value.at).remedy("write op, path and value"));
+        return Err(Fault::new("an operation of a JSON patch is a map")
+            .at(value.at)
+            .remedy("write op, path and value"));
     };
     let entry = |name: &str| entries.iter().find(|entry| &*entry.name == name);
     let text = |name: &str| match entry(name).map(|entry| &entry.value.yaml) {
@@ -49,7 +52,8 @@ fn operation(value: &Located) -> Res<Operation> {
         _ => None,
     };
     Ok(Operation {
-        at: entry("path").map_or(value.at, |entry| entry.at).max(value.at),
+        at: value.at,
+        path_at: entry("path").map_or(value.at, |entry| entry.at),
         op: text("op"),
         path: text("path"),
         from: text("from"),
@@ -61,7 +65,9 @@ fn operation(value: &Located) -> Res<Operation> {
 pub fn apply(operations: &[Operation], document: &mut Value) -> Res<()> {
     let mut copied = 0;
     for operation in operations {
-        step(operation, document, &mut copied).map_err(|fault| fault.at(operation.at))?;
+        let about_path = matches!(operation.op.as_deref(), Some("add" | "remove" | "replace" | "move" | "copy"));
+        let at = if about_path { operation.path_at } else { operation.at };
+        step(operation, document, &mut copied).map_err(|fault| fault.at(at))?;
     }
     Ok(())
 }
@@ -69,7 +75,8 @@ pub fn apply(operations: &[Operation], document: &mut Value) -> Res<()> {
 fn step(operation: &Operation, document: &mut Value, copied: &mut usize) -> Res<()> {
     let op = operation.op.as_deref().unwrap_or("unknown");
     let path = |name: &str, path: &Option<String>| {
-        path.clone().ok_or_else(|| Fault::new(format!("{op} needs a {name}")).remedy("write a path such as /spec/replicas"))
+        path.clone()
+            .ok_or_else(|| Fault::new(format!("{op} needs a {name}")).remedy("write a path such as /spec/replicas"))
     };
     let value = || operation.value.clone().unwrap_or(Value::Null);
     match op {
@@ -159,7 +166,12 @@ fn parent<'a>(document: &'a mut Value, path: &str) -> Res<(&'a mut Value, String
         Fault::new(format!("there is nothing at {at}")).remedy("add what is missing first, or correct the path")
     };
     let parts: Vec<&str> = path.split('/').collect();
-    let [_, middle @ .., last] = parts.as_slice() else { return Err(missing(&format!("{path:?}: a path begins with /"))) };
+    if parts.len() > 100 {
+        return Err(Fault::budget("the path has more than 100 parts").remedy("no Kubernetes object needs that"));
+    }
+    let [_, middle @ .., last] = parts.as_slice() else {
+        return Err(missing(&format!("{path:?}: a path begins with /")));
+    };
     let mut here = document;
     let mut walked = String::new();
     for part in middle {

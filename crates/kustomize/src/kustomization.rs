@@ -6,13 +6,13 @@ use crate::{
     config::{self, FieldSpec},
     fault::{At, Fault, Res},
     ident::{Gvk, Name},
-    located::{Decode, Entry, Fields, LENIENT, Located, STRICT, Yaml},
+    located::{Decode, Entry, Fields, LENIENT, Located, Pairs, STRICT, Yaml},
     read::{self, Text},
     selector::Selector,
 };
 
-/// Sorted pairs of texts.
-pub type Pairs = Vec<(Rc<str>, Rc<str>)>;
+/// Names of kinds.
+pub type Kinds = Vec<Rc<str>>;
 
 /// A kustomization or a component.
 #[derive(Debug)]
@@ -120,7 +120,8 @@ impl GeneratorOptions {
     pub fn merged(local: Option<GeneratorOptions>, global: Option<&GeneratorOptions>) -> Option<GeneratorOptions> {
         let Some(global) = global else { return local };
         let mut options = local.unwrap_or_default();
-        for (local, global) in [(&mut options.labels, &global.labels), (&mut options.annotations, &global.annotations)] {
+        for (local, global) in [(&mut options.labels, &global.labels), (&mut options.annotations, &global.annotations)]
+        {
             let Some(global) = global else { continue };
             let local = local.get_or_insert_with(Vec::new);
             for (key, value) in global {
@@ -139,7 +140,7 @@ impl GeneratorOptions {
 #[derive(Debug)]
 pub enum ReplacementEntry {
     File(Text),
-    Inline(Replacement),
+    Inline(Box<Replacement>),
 }
 
 #[derive(Clone, Debug)]
@@ -195,7 +196,8 @@ pub struct OpenApi {
 pub struct Sort {
     pub at: At,
     pub order: Rc<str>,
-    pub legacy: Option<(Vec<Rc<str>>, Vec<Rc<str>>)>,
+    /// The kinds that come first, and last.
+    pub legacy: Option<(Kinds, Kinds)>,
 }
 
 impl Kustomization {
@@ -231,7 +233,8 @@ impl Kustomization {
         deprecated(&mut fields, "patchesJson6902", "use patches", &mut warnings);
         deprecated(&mut fields, "vars", "use replacements", &mut warnings);
         let openapi = fields.take("openapi").map(|entry| openapi(&entry.value)).transpose()?;
-        let options = fields.take("generatorOptions").map(|entry| generator_options(STRICT, &entry.value)).transpose()?;
+        let options =
+            fields.take("generatorOptions").map(|entry| generator_options(STRICT, &entry.value)).transpose()?;
         let sort = fields.take("sortOptions").map(|entry| sort(&entry.value)).transpose()?;
         let kustomization = Kustomization {
             at: start,
@@ -306,7 +309,8 @@ fn twice(value: &Located, warnings: &mut Vec<(At, String)>) {
         Yaml::Map(entries) => {
             for entry in entries.iter() {
                 if let Some(first) = entry.first {
-                    let what = format!("{} is written twice: this one counts, not the one of line {}", entry.name, first.line);
+                    let what =
+                        format!("{} is written twice: this one counts, not the one of line {}", entry.name, first.line);
                     warnings.push((entry.at, what));
                 }
                 twice(&entry.value, warnings);
@@ -336,9 +340,11 @@ fn check_type(kind: Option<&Text>, api_version: Option<&Text>, start: At) -> Res
     };
     let wanted = if is_component { "kustomize.config.k8s.io/v1alpha1" } else { "kustomize.config.k8s.io/v1beta1" };
     match says(api_version) {
-        Some(version) if &*version != wanted => Err(Fault::new(format!("{version} is not the apiVersion of this kind"))
-            .at(api_version.map_or(start, |version| version.at))
-            .remedy(format!("write apiVersion: {wanted}"))),
+        Some(version) if &*version != wanted => {
+            Err(Fault::new(format!("{version} is not the apiVersion of this kind"))
+                .at(api_version.map_or(start, |version| version.at))
+                .remedy(format!("write apiVersion: {wanted}")))
+        }
         _ => Ok(is_component),
     }
 }
@@ -411,8 +417,9 @@ pub fn replica(decode: Decode, value: &Located) -> Res<Replica> {
 }
 
 pub fn patch(decode: Decode, value: &Located) -> Res<Patch> {
-    let mut fields = Fields::of(decode, value, "patches")
-        .map_err(|fault| fault.remedy("write `- path: FILE`; a list of file names belongs under resources or patchesStrategicMerge"))?;
+    let mut fields = Fields::of(decode, value, "patches").map_err(|fault| {
+        fault.remedy("write `- path: FILE`; a list of file names belongs under resources or patchesStrategicMerge")
+    })?;
     let patch = patch_fields(decode, &mut fields, "patch")?;
     fields.finish()?;
     Ok(patch)
@@ -478,9 +485,14 @@ pub fn replacement_entry(decode: Decode, value: &Located) -> Res<ReplacementEntr
     let replacement = replacement_fields(decode, &mut fields)?;
     fields.finish()?;
     match path {
-        None => Ok(ReplacementEntry::Inline(replacement)),
-        Some(_) if replacement.source.is_some() || replacement.targets.as_ref().is_some_and(|targets| !targets.is_empty()) => {
-            Err(Fault::new("a replacement has a path and is written out as well").at(value.at).remedy("remove one of both"))
+        None => Ok(ReplacementEntry::Inline(Box::new(replacement))),
+        Some(_)
+            if replacement.source.is_some()
+                || replacement.targets.as_ref().is_some_and(|targets| !targets.is_empty()) =>
+        {
+            Err(Fault::new("a replacement has a path and is written out as well")
+                .at(value.at)
+                .remedy("remove one of both"))
         }
         Some(path) => Ok(ReplacementEntry::File(path)),
     }
@@ -495,7 +507,9 @@ pub fn replacement_file(text: &Text) -> Res<Vec<Replacement>> {
     match read::located(text)? {
         Some(Located { yaml: Yaml::List(list), .. }) => list.iter().map(read).collect(),
         Some(value @ Located { yaml: Yaml::Map(_), .. }) => Ok(vec![read(&value)?]),
-        _ => Err(Fault::new("the file holds no replacement").at(text.at).remedy("write a map with source and targets, or a list of them")),
+        _ => Err(Fault::new("the file holds no replacement")
+            .at(text.at)
+            .remedy("write a map with source and targets, or a list of them")),
     }
 }
 

@@ -48,6 +48,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 pub use serde_json::Value;
 
+pub use crate::tree::{Dependency, Entry, Tree};
 use crate::{
     build::Build,
     fault::{At, Fault},
@@ -57,7 +58,6 @@ use crate::{
     tree::Files,
     value::Spots,
 };
-pub use crate::tree::{Dependency, Entry, Tree};
 
 /// The version of kustomize whose output this is.
 pub const VERSION: &str = "5.8.2";
@@ -101,6 +101,8 @@ pub struct Budgets {
     pub objects: usize,
     /// Values: scalars, lists and maps of all objects and patches, with every copy.
     pub nodes: usize,
+    /// Bytes of text in all objects, each time they are written.
+    pub text: u64,
     /// Steps of work, some tens of nanoseconds each: what stands for time in a function without a clock.
     pub steps: u64,
 }
@@ -114,6 +116,7 @@ impl Default for Budgets {
             depth: 64,
             objects: 10_000,
             nodes: 8_000_000,
+            text: 512 << 20,
             steps: 200_000_000,
         }
     }
@@ -212,7 +215,9 @@ impl Object {
         let (mut value, mut spots) = (&self.value, &self.spots);
         for step in path {
             let next = match (step, value) {
-                (Step::Key(name), Value::Object(map)) => map.iter().enumerate().find(|(_, (key, _))| key == name).map(|(index, (_, value))| (index, value)),
+                (Step::Key(name), Value::Object(map)) => {
+                    map.iter().enumerate().find(|(_, (key, _))| key == name).map(|(index, (_, value))| (index, value))
+                }
                 (Step::Index(index), Value::Array(list)) => list.get(*index).map(|value| (*index, value)),
                 _ => None,
             };
@@ -274,7 +279,10 @@ pub fn is_kustomization(tree: &dyn Tree, directory: &str) -> Result<bool, String
 /// Renders a directory of a tree.
 pub fn render(tree: &dyn Tree, directory: &str, options: &Options) -> Result<Rendered, Box<Failed>> {
     let files = Files::new(tree, options.restrict, &options.budgets);
-    let world = World { arena: Arena::new(options.budgets.nodes, options.budgets.steps), schemas: Schemas::new(options.rollouts) };
+    let world = World {
+        arena: Arena::new(options.budgets.nodes, options.budgets.steps, options.budgets.text),
+        schemas: Schemas::new(options.rollouts),
+    };
     let mut warnings = Vec::new();
     let outcome = Build::new(&files, options, world).and_then(|mut build| {
         let set = build.run(directory);
@@ -282,10 +290,11 @@ pub fn render(tree: &dyn Tree, directory: &str, options: &Options) -> Result<Ren
         let mut objects = Vec::new();
         for object in set?.list {
             let Some(root) = object.root else { continue };
-            let (value, spots) = value::with_spots(&build.world.arena, root).map_err(|fault| match fault.at.is_known() {
-                true => fault,
-                false => fault.at(object.at),
-            })?;
+            let (value, spots) =
+                value::with_spots(&build.world.arena, root).map_err(|fault| match fault.at.is_known() {
+                    true => fault,
+                    false => fault.at(object.at),
+                })?;
             objects.push((object, value, spots));
         }
         Ok(objects)

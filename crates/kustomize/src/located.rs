@@ -11,6 +11,9 @@ use crate::{
     scalar,
 };
 
+/// Sorted pairs of texts.
+pub type Pairs = Vec<(Rc<str>, Rc<str>)>;
+
 /// A value and where it stands.
 #[derive(Clone, Debug)]
 pub struct Located {
@@ -227,7 +230,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A map of texts, sorted by key.
-    pub fn pairs(&mut self, name: &'static str) -> Res<Option<Vec<(Rc<str>, Rc<str>)>>> {
+    pub fn pairs(&mut self, name: &'static str) -> Res<Option<Pairs>> {
         let called = self.called(name);
         let Some(entry) = self.take(name) else { return Ok(None) };
         let Yaml::Map(entries) = &entry.value.yaml else {
@@ -254,14 +257,17 @@ pub fn text(decode: Decode, value: &Located, called: &str) -> Res<Text> {
             return Err(wrong(value, called, "a string", "quote it"));
         }
     };
-    // A block begins on the line after its header.
-    let lines = value.literal.then_some((value.at.line + 1, 1));
+    // The place of a block is that of its first line that is not empty.
+    let blank = text.bytes().take_while(|byte| *byte == b'\n').count() as u32;
+    let lines = value.literal.then_some((value.at.line.saturating_sub(blank), value.at.column));
     Ok(Text { at: value.at, text, lines })
 }
 
 fn wrong(value: &Located, called: &str, wanted: &str, remedy: &str) -> Box<Fault> {
     let hint = match &value.yaml {
-        Yaml::Bool(_) if wanted == "a string" => "quote it: kustomization files are YAML 1.1, where y, n, on, off, yes and no are booleans",
+        Yaml::Bool(_) if wanted == "a string" => {
+            "quote it: kustomization files are YAML 1.1, where y, n, on, off, yes and no are booleans"
+        }
         Yaml::List(_) | Yaml::Map(_) if wanted == "a string" => "write one string here",
         _ => remedy,
     };

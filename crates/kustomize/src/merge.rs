@@ -27,10 +27,6 @@ enum Directive {
 }
 
 impl Merge<'_> {
-    fn is_null(&self, node: Option<Id>) -> bool {
-        node.is_none_or(|node| self.arena.is_null(node))
-    }
-
     fn walk(&mut self, schema: Option<Schema>, dest: Option<Id>, patch: Option<Id>, depth: usize) -> Res<Option<Id>> {
         self.arena.check()?;
         self.arena.spend(1)?;
@@ -65,7 +61,8 @@ impl Merge<'_> {
     /// An object in an object brings its own schema.
     fn schema_of(&self, node: Option<Id>) -> Option<Schema> {
         let node = node.filter(|node| self.arena.get(*node).kind == Kind::Map)?;
-        let text = |name| self.arena.filled(node, name).map(|value| self.arena.text(value)).filter(|text| !text.is_empty());
+        let text =
+            |name| self.arena.filled(node, name).map(|value| self.arena.text(value)).filter(|text| !text.is_empty());
         let (api_version, kind) = (text("apiVersion")?, text("kind")?);
         self.schemas.of_type(&api_version, &kind)
     }
@@ -92,7 +89,9 @@ impl Merge<'_> {
             let old = self.arena.field(dest, &name);
             let new = patch.and_then(|patch| self.arena.field(patch, &name));
             let value = self.walk(inner, old.map(|(_, value)| value), new.map(|(_, value)| value), depth + 1)?;
-            let style = |field: Option<(Id, Id)>| field.filter(|(_, v)| Some(*v) == value).map(|(key, _)| self.arena.get(key).style);
+            let style = |field: Option<(Id, Id)>| {
+                field.filter(|(_, v)| Some(*v) == value).map(|(key, _)| self.arena.get(key).style)
+            };
             let key_style = style(new).or(style(old)).unwrap_or(Style::PLAIN);
             self.arena.set_field(dest, &name, value, key_style)?;
         }
@@ -130,7 +129,8 @@ impl Merge<'_> {
         let word = match node.kind {
             Kind::Map => self.arena.field(patch, "$patch").map(|(_, value)| value),
             Kind::List => {
-                let element = node.content.iter().copied().find(|element| self.arena.field(*element, "$patch").is_some());
+                let element =
+                    node.content.iter().copied().find(|element| self.arena.field(*element, "$patch").is_some());
                 // An element that says more is about itself.
                 element
                     .filter(|element| self.arena.get(*element).content.len() <= 2)
@@ -158,7 +158,14 @@ impl Merge<'_> {
         Ok(directive)
     }
 
-    fn list(&mut self, schema: Option<&Schema>, keys: &[Rc<str>], dest: Option<Id>, patch: Option<Id>, depth: usize) -> Res<Option<Id>> {
+    fn list(
+        &mut self,
+        schema: Option<&Schema>,
+        keys: &[Rc<str>],
+        dest: Option<Id>,
+        patch: Option<Id>,
+        depth: usize,
+    ) -> Res<Option<Id>> {
         let dest = match (dest.filter(|dest| !self.arena.is_null(*dest)), patch) {
             (None, patch) => patch,
             (Some(dest), None) => Some(dest),
@@ -178,7 +185,9 @@ impl Merge<'_> {
                 let tuple = if keys.is_empty() {
                     vec![self.arena.text(element)]
                 } else {
-                    let value = |key: &Rc<str>| self.arena.filled(element, key).map_or_else(|| "".into(), |value| self.arena.text(value));
+                    let value = |key: &Rc<str>| {
+                        self.arena.filled(element, key).map_or_else(|| "".into(), |value| self.arena.text(value))
+                    };
                     keys.iter().map(value).collect()
                 };
                 if seen.insert(tuple.clone()) {
@@ -202,7 +211,9 @@ impl Merge<'_> {
         let inner = schema.and_then(|schema| self.schemas.elements(schema));
         if keys.len() > 1 {
             if tuples.len() > 2000 {
-                return Err(Fault::budget("a list with several merge keys has more than 2000 elements").at(self.arena.at(dest)));
+                return Err(
+                    Fault::budget("a list with several merge keys has more than 2000 elements").at(self.arena.at(dest))
+                );
             }
             unite(tuples);
         }
@@ -266,7 +277,8 @@ impl Merge<'_> {
     /// Replaces every element with these values by `element`, or appends it; without one removes them.
     fn set_element(&mut self, list: Id, element: Option<Id>, keys: &[Rc<str>], values: &[Rc<str>]) -> Res<()> {
         self.arena.spend(1 + self.arena.get(list).content.len())?;
-        let for_maps = keys.first().is_some_and(|key| !key.is_empty()) && values.first().is_some_and(|value| !value.is_empty());
+        let for_maps =
+            keys.first().is_some_and(|key| !key.is_empty()) && values.first().is_some_and(|value| !value.is_empty());
         let mut content = Vec::with_capacity(self.arena.get(list).content.len() + 1);
         let mut found_one = false;
         for old in self.arena.get(list).content.clone() {

@@ -1,6 +1,9 @@
 //! References to names: at the very end of a build, what names an object that was renamed gets its new name.
 
-use std::{collections::{BTreeSet, HashMap}, rc::Rc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    rc::Rc,
+};
 
 use crate::{
     config::{self, Config, FieldSpec},
@@ -75,7 +78,13 @@ pub fn fix(world: &mut World, objects: &[Object], config: &Config) -> Res<()> {
         let subject_namespaces = subject_namespaces(world, object)?;
         let referrer = Referrer { candidates: &candidates, index, subject_namespaces, role: role(world, root) };
         for (target, field) in rows.iter() {
-            let any = FieldSpec { gvk: Gvk::default(), path: field.path.clone(), create: false, at: field.at };
+            let any = FieldSpec {
+                gvk: Gvk::default(),
+                path: field.path.clone(),
+                create: false,
+                at: field.at,
+                create_at: field.at,
+            };
             let reference = Reference { referrer: &referrer, target, path: &field.path };
             config::walk(&mut world.arena, root, &any, None, &mut |arena, node| reference.set(arena, node))?;
         }
@@ -99,7 +108,9 @@ fn subject_namespaces(world: &World, object: &Object) -> Res<BTreeSet<Rc<str>>> 
         let Some((_, namespace)) = arena.field(*subject, "namespace") else { continue };
         if kind.as_deref() == Some("ServiceAccount") {
             if arena.is_null(namespace) {
-                return Err(Fault::new("the namespace of this subject is blank").at(arena.at(namespace)).remedy("fill it in, or remove it"));
+                return Err(Fault::new("the namespace of this subject is blank")
+                    .at(arena.at(namespace))
+                    .remedy("fill it in, or remove it"));
             }
             found.insert(arena.text(namespace));
         }
@@ -229,7 +240,8 @@ impl Reference<'_> {
             found.retain(|other| same_affixes(me, other, false));
         }
         let Some(first) = found.first().copied() else { return Ok(None) };
-        let alike = found.iter().all(|other| other.name == first.name && (!in_map || other.namespace == first.namespace));
+        let alike =
+            found.iter().all(|other| other.name == first.name && (!in_map || other.namespace == first.namespace));
         if found.len() == 1 || alike {
             return Ok(Some(first));
         }

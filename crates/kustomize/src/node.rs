@@ -127,11 +127,14 @@ pub struct Arena {
     nodes: Vec<Node>,
     limit: usize,
     steps: Cell<u64>,
+    /// Bytes of text that nodes were made with, and that were written into values.
+    text: Cell<u64>,
+    text_limit: u64,
 }
 
 impl Arena {
-    pub fn new(limit: usize, steps: u64) -> Arena {
-        Arena { nodes: Vec::with_capacity(1024), limit, steps: Cell::new(steps) }
+    pub fn new(limit: usize, steps: u64, text_limit: u64) -> Arena {
+        Arena { nodes: Vec::with_capacity(1024), limit, steps: Cell::new(steps), text: Cell::new(0), text_limit }
     }
 
     /// Counts work whose amount input decides; an error when the build has done enough.
@@ -139,13 +142,24 @@ impl Arena {
         match self.steps.get().checked_sub(steps as u64) {
             Some(left) => {
                 self.steps.set(left);
-                Ok(())
+                self.check()
             }
             None => Err(Fault::budget("the build takes more steps than it may")),
         }
     }
 
     pub fn add(&mut self, node: Node) -> Id {
+        self.text.set(self.text.get() + node.text.len() as u64);
+        self.push(node)
+    }
+
+    /// Counts text that is made from what is there.
+    pub fn write(&self, bytes: usize) -> Res<()> {
+        self.text.set(self.text.get() + bytes as u64);
+        self.check()
+    }
+
+    fn push(&mut self, node: Node) -> Id {
         let id = Id(self.nodes.len() as u32);
         self.nodes.push(node);
         id
@@ -154,13 +168,12 @@ impl Arena {
     /// Whether there is room for more; asked wherever input decides how many nodes there will be.
     pub fn check(&self) -> Res<()> {
         if self.nodes.len() > self.limit {
-            return Err(Fault::budget(format!("the build needs more than {} nodes", self.limit)));
+            return Err(Fault::budget(format!("the build needs more than {} values", self.limit)));
+        }
+        if self.text.get() > self.text_limit {
+            return Err(Fault::budget(format!("the build makes more than {} bytes of text", self.text_limit)));
         }
         Ok(())
-    }
-
-    pub fn len(&self) -> usize {
-        self.nodes.len()
     }
 
     pub fn get(&self, id: Id) -> &Node {
@@ -194,7 +207,8 @@ impl Arena {
         for child in &mut node.content {
             *child = self.copy_at(*child, depth + 1)?;
         }
-        Ok(self.add(node))
+        // The copy shares its text.
+        Ok(self.push(node))
     }
 
     /// Makes `place` what `value` is; whoever else refers to `place` sees it too.

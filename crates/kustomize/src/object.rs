@@ -4,7 +4,7 @@
 //! take them out at the end.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     rc::Rc,
 };
 
@@ -220,7 +220,9 @@ impl Object {
     fn set_texts(&self, world: &mut World, field: &str, texts: &Texts) -> Res<()> {
         let Some(root) = self.root else { return Ok(()) };
         let arena = &mut world.arena;
-        let Some(metadata) = path::lookup(arena, root, &["metadata".to_owned()], Some(Kind::Map))? else { return Ok(()) };
+        let Some(metadata) = path::lookup(arena, root, &["metadata".to_owned()], Some(Kind::Map))? else {
+            return Ok(());
+        };
         let places: BTreeMap<Rc<str>, At> = match arena.field(metadata, field) {
             Some((_, old)) => arena.pairs(old).map(|(key, value)| (arena.text(key), arena.at(value))).collect(),
             None => BTreeMap::new(),
@@ -384,12 +386,32 @@ fn set_meta(world: &mut World, root: Id, field: &str, name: &str, value: &str, t
     arena.set_field(map, name, Some(node), Style::PLAIN)
 }
 
+/// The names that an object has and had.
+pub fn all_names(world: &World, object: &Object) -> Res<Vec<Name>> {
+    let mut names = object.previous(world)?;
+    names.push(object.current(world));
+    Ok(names)
+}
+
+fn index_names(world: &World, ever: &mut HashMap<Key, Vec<usize>>, object: &Object, index: usize) -> Res<()> {
+    if object.is_gone(world) {
+        return Ok(());
+    }
+    let keys: HashSet<Key> = all_names(world, object)?.iter().map(key).collect();
+    for key in keys {
+        ever.entry(key).or_default().push(index);
+    }
+    Ok(())
+}
+
 /// Objects in the order in which they were gathered, no two with one name.
 #[derive(Clone, Debug, Default)]
 pub struct Set {
     pub list: Vec<Object>,
     /// The names of the objects, while nobody changes them.
     names: Option<HashSet<Key>>,
+    /// The objects by every name they have or had, as long as that holds.
+    ever: Option<HashMap<Key, Vec<usize>>>,
 }
 
 type Key = (Gvk, Rc<str>, Rc<str>);
@@ -402,11 +424,13 @@ impl Set {
     /// The objects, to be changed.
     pub fn change(&mut self) -> &mut Vec<Object> {
         self.names = None;
+        self.ever = None;
         &mut self.list
     }
 
     pub fn append(&mut self, world: &World, object: Object) -> Res<()> {
-        let names = self.names.get_or_insert_with(|| self.list.iter().map(|object| key(&object.current(world))).collect());
+        let names =
+            self.names.get_or_insert_with(|| self.list.iter().map(|object| key(&object.current(world))).collect());
         let name = object.current(world);
         if !names.insert(key(&name)) {
             let first = self.list.iter().find(|other| other.current(world).is_same(&name));
@@ -418,6 +442,9 @@ impl Set {
             };
             return Err(fault.remedy("remove one of them, or give them different names or namespaces"));
         }
+        if let Some(ever) = &mut self.ever {
+            index_names(world, ever, &object, self.list.len())?;
+        }
         self.list.push(object);
         Ok(())
     }
@@ -428,36 +455,59 @@ impl Set {
 
     /// After objects were renamed or deleted: they must still have different names.
     pub fn recheck(&mut self, world: &World) -> Res<()> {
-        let list: Vec<Object> = std::mem::take(&mut self.list).into_iter().filter(|object| !object.is_gone(world)).collect();
+        let list: Vec<Object> =
+            std::mem::take(&mut self.list).into_iter().filter(|object| !object.is_gone(world)).collect();
         self.names = None;
+        self.ever = None;
         self.append_all(world, list)
     }
 
     pub fn drop_gone(&mut self, world: &World) {
+        let before = self.list.len();
         self.list.retain(|object| !object.is_gone(world));
-        self.names = None;
+        if self.list.len() != before {
+            self.names = None;
+            self.ever = None;
+        }
+    }
+
+    /// Puts a changed object back. What is known about names holds as long as its names are the same.
+    pub fn put_back(&mut self, world: &World, index: usize, object: Object, before: &[Name]) -> Res<()> {
+        if object.is_gone(world) || all_names(world, &object)? != before {
+            self.names = None;
+            self.ever = None;
+        }
+        self.list[index] = object;
+        Ok(())
     }
 
     /// The objects that have or had this name.
-    pub fn ever_named(&self, world: &World, name: &Name) -> Res<Vec<usize>> {
-        world.arena.spend(self.list.len())?;
-        let mut found = Vec::new();
-        for (index, object) in self.list.iter().enumerate() {
-            if object.ever(world, |id| id.is_same(name))? {
-                found.push(index);
+    pub fn ever_named(&mut self, world: &World, name: &Name) -> Res<Vec<usize>> {
+        world.arena.spend(1)?;
+        let ever = match &mut self.ever {
+            Some(ever) => ever,
+            none => {
+                // Reading the names of an object costs as much as some steps.
+                world.arena.spend(10 * self.list.len())?;
+                let mut ever = HashMap::new();
+                for (index, object) in self.list.iter().enumerate() {
+                    index_names(world, &mut ever, object, index)?;
+                }
+                none.insert(ever)
             }
-        }
-        Ok(found)
+        };
+        Ok(ever.get(&key(name)).cloned().unwrap_or_default())
     }
 
     /// The objects that a target selects.
     pub fn select(&self, world: &World, selector: &Selector) -> Res<Vec<usize>> {
         let matcher = Matcher::new(selector)?;
-        world.arena.spend(4 * self.list.len())?;
+        world.arena.spend(20 * self.list.len())?;
         let mut found = Vec::new();
         for (index, object) in self.list.iter().enumerate() {
             let (current, original) = (object.current(world), object.original(world)?);
-            let fits = (matcher.has_namespace(original.effective_namespace()) || matcher.has_namespace(current.effective_namespace()))
+            let fits = (matcher.has_namespace(original.effective_namespace())
+                || matcher.has_namespace(current.effective_namespace()))
                 && (matcher.has_name(&original.name) || matcher.has_name(&current.name))
                 && matcher.has_kind(&current.gvk)
                 && matcher.labels.matches(&object.labels(world))
@@ -488,7 +538,8 @@ pub fn check_object(world: &World, root: Id) -> Res<()> {
     if kind.is_empty() {
         return Err(Fault::new("the object has no kind").at(node.at).remedy("add apiVersion and kind"));
     }
-    let name = metadata.and_then(|metadata| arena.filled(metadata, "name")).map(|name| arena.text(name)).unwrap_or_default();
+    let name =
+        metadata.and_then(|metadata| arena.filled(metadata, "name")).map(|name| arena.text(name)).unwrap_or_default();
     if name.is_empty() && !kind.ends_with("List") {
         let at = arena.field(root, "metadata").map_or(node.at, |(key, _)| arena.at(key));
         return Err(Fault::new(format!("the {kind} has no metadata.name"))

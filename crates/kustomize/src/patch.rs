@@ -5,8 +5,7 @@ use std::rc::Rc;
 use crate::{
     fault::{At, Fault, InstructedBy, Res},
     jsonpatch::{self, Operation},
-    kustomization,
-    merge,
+    kustomization, merge,
     object::{self, Object, Set, World},
     read::Text,
     resources,
@@ -19,6 +18,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Patch {
     pub at: At,
+    /// Where its text begins.
+    text_at: At,
     body: Body,
     target: Option<Selector>,
 }
@@ -35,13 +36,17 @@ impl Patch {
     /// Reads an entry of `patches`.
     pub fn read(world: &mut World, files: &Files<'_>, root: &str, patch: &kustomization::Patch) -> Res<Patch> {
         let text = match (&patch.path, &patch.patch) {
-            (Some(path), None) => files.load_text(root, &path.text).map_err(|fault| fault.on(path.at, "in this file"))?,
+            (Some(path), None) => {
+                files.load_text(root, &path.text).map_err(|fault| fault.on(path.at, "in this file"))?
+            }
             (None, Some(text)) if !text.text.trim().is_empty() => trimmed(text),
             (Some(_), Some(_)) => {
                 return Err(Fault::new("a patch has path and patch").at(patch.at).remedy("remove one of them"));
             }
             (None, _) => {
-                return Err(Fault::new("a patch needs path or patch").at(patch.at).remedy("name a file, or write the patch"));
+                return Err(Fault::new("a patch needs path or patch")
+                    .at(patch.at)
+                    .remedy("name a file, or write the patch"));
             }
         };
         let strategic = resources::objects(world, &text);
@@ -57,33 +62,41 @@ impl Patch {
         };
         if let Body::Strategic(objects) = &body {
             for object in objects {
-                for (allowed, note) in [(patch.allow_name, object::ALLOW_NAME), (patch.allow_kind, object::ALLOW_KIND)] {
+                for (allowed, note) in [(patch.allow_name, object::ALLOW_NAME), (patch.allow_kind, object::ALLOW_KIND)]
+                {
                     if allowed {
                         object.note(world, note, "enabled")?;
                     }
                 }
             }
         }
-        Ok(Patch { at: patch.at, body, target: patch.target.clone() })
+        Ok(Patch { at: patch.at, text_at: text.at, body, target: patch.target.clone() })
     }
 
     /// Reads an entry of `patchesJson6902`.
     pub fn read_json(files: &Files<'_>, root: &str, patch: &kustomization::Patch) -> Res<Patch> {
         if patch.target.as_ref().is_none_or(|target| target.name.is_empty()) {
             let at = patch.target.as_ref().map_or(patch.at, |target| target.at);
-            return Err(Fault::new("the target of a JSON patch needs a name here").at(at).remedy("add the name, or move the patch to patches"));
+            return Err(Fault::new("the target of a JSON patch needs a name here")
+                .at(patch.at)
+                .also(at, "the target")
+                .remedy("add the name, or move the patch to patches"));
         }
         let text = match (&patch.path, &patch.patch) {
-            (Some(path), None) => files.load_text(root, &path.text).map_err(|fault| fault.on(path.at, "in this file"))?,
+            (Some(path), None) => {
+                files.load_text(root, &path.text).map_err(|fault| fault.on(path.at, "in this file"))?
+            }
             (None, Some(text)) => text.clone(),
-            (Some(_), Some(_)) => return Err(Fault::new("a patch has path and patch").at(patch.at).remedy("remove one of them")),
+            (Some(_), Some(_)) => {
+                return Err(Fault::new("a patch has path and patch").at(patch.at).remedy("remove one of them"));
+            }
             (None, None) => return Err(Fault::new("a patch needs path or patch").at(patch.at)),
         };
         let operations = jsonpatch::parse(&text)?;
         if operations.is_empty() {
             return Err(Fault::new("the patch is empty").at(text.at).remedy("add operations, or remove the entry"));
         }
-        Ok(Patch { at: patch.at, body: Body::Json(operations), target: patch.target.clone() })
+        Ok(Patch { at: patch.at, text_at: text.at, body: Body::Json(operations), target: patch.target.clone() })
     }
 
     /// Reads an entry of `patchesStrategicMerge`: objects, or the path of a file of them.
@@ -93,7 +106,11 @@ impl Patch {
         }
         let looks_inline = entry.text.contains('\n');
         let text = files.load_text(root, &entry.text).map_err(|fault| {
-            if looks_inline { Fault::new("this is neither a file nor a patch").at(entry.at) } else { fault.on(entry.at, "in this file") }
+            if looks_inline {
+                Fault::new("this is neither a file nor a patch").at(entry.at)
+            } else {
+                fault.on(entry.at, "in this file")
+            }
         })?;
         resources::objects(world, &text)
     }
@@ -107,7 +124,10 @@ impl Patch {
             },
             Body::Json(operations) => {
                 let Some(target) = &self.target else {
-                    return Err(Fault::new("a JSON patch needs a target").at(self.at).remedy("add target with the kind and the name"));
+                    return Err(Fault::new("a JSON patch needs a target")
+                        .at(self.text_at)
+                        .also(self.at, "the entry")
+                        .remedy("add target with the kind and the name"));
                 };
                 self.json_to_target(world, set, operations, target, true)
             }
@@ -132,7 +152,14 @@ impl Patch {
         apply_copies(world, set, &selected, patch, self.at)
     }
 
-    fn json_to_target(&self, world: &mut World, set: &mut Set, operations: &[Operation], target: &Selector, note: bool) -> Res<()> {
+    fn json_to_target(
+        &self,
+        world: &mut World,
+        set: &mut Set,
+        operations: &[Operation],
+        target: &Selector,
+        note: bool,
+    ) -> Res<()> {
         for index in set.select(world, target)? {
             let object = &mut set.change()[index];
             let Some(root) = object.root else { continue };
@@ -188,13 +215,14 @@ pub fn to_named(world: &mut World, set: &mut Set, patch: &Object, entry: At, cop
     match found.as_slice() {
         [index] if copies => apply_copies(world, set, &[*index], patch, entry),
         [index] => {
-            let mut object = set.change()[*index].clone();
+            let mut object = set.list[*index].clone();
+            let before = object::all_names(world, &object)?;
             apply_one(world, &mut object, patch, entry)?;
-            set.change()[*index] = object;
-            Ok(())
+            set.put_back(world, *index, object, &before)
         }
         [] => {
-            let near = set.list.iter().find(|object| object.name(world) == name.name && *object.kind(world) == *name.gvk.kind);
+            let near =
+                set.list.iter().find(|object| object.name(world) == name.name && *object.kind(world) == *name.gvk.kind);
             let fault = Fault::new(format!("there is no {} to patch", name.show())).at(at).also(entry, "the entry");
             Err(match near {
                 Some(near) if near.gvk(world) != name.gvk => {
@@ -234,7 +262,8 @@ fn apply_one(world: &mut World, object: &mut Object, patch: &Object, entry: At) 
     let (Some(root), Some(patch_root)) = (object.root, patch.root) else { return Ok(()) };
     let (name, namespace, kind) = (object.name(world), object.namespace(world), object.kind(world));
     let places = [object.place(world, &["metadata", "name"]), object.place(world, &["kind"])];
-    let (allow_name, allow_kind) = (patch.has_note(world, object::ALLOW_NAME), patch.has_note(world, object::ALLOW_KIND));
+    let (allow_name, allow_kind) =
+        (patch.has_note(world, object::ALLOW_NAME), patch.has_note(world, object::ALLOW_KIND));
     if allow_name || allow_kind {
         object.store_previous(world)?;
     }

@@ -55,6 +55,14 @@ pub fn split_dots(path: &str) -> Vec<String> {
     out
 }
 
+/// A path may not make values that nobody can walk.
+pub fn short(path: &[String]) -> Res<()> {
+    if path.len() > 100 {
+        return Err(Fault::budget("the path has more than 100 parts").remedy("no Kubernetes object needs that"));
+    }
+    Ok(())
+}
+
 fn is_element(part: &str) -> bool {
     part.starts_with('[') && part.ends_with(']')
 }
@@ -86,6 +94,7 @@ fn kind_before(next: Option<&str>, last: Kind) -> Kind {
 
 /// The node at a path; with `create` what is missing is made, and ends in a node of that kind.
 pub fn lookup(arena: &mut Arena, start: Id, path: &[String], create: Option<Kind>) -> Res<Option<Id>> {
+    short(path)?;
     let parts: Vec<&str> = path.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
     let mut here = start;
     for (index, part) in parts.iter().enumerate() {
@@ -147,6 +156,7 @@ fn element(arena: &mut Arena, list: Id, name: &str, value: &str, create: bool) -
 /// All nodes that a target path matches; with `create` what is missing is made.
 pub fn matches(arena: &mut Arena, start: Id, path: &[String], create: Option<Kind>) -> Res<Vec<Id>> {
     arena.spend(1)?;
+    short(path)?;
     let Some((part, rest)) = path.split_first() else { return Ok(vec![start]) };
     if let Some(index) = position(part).filter(|n| *n >= 0) {
         let index = index as usize;
@@ -160,8 +170,11 @@ pub fn matches(arena: &mut Arena, start: Id, path: &[String], create: Option<Kin
             elements.push(node);
         }
         let Some(element) = elements.get(index) else {
-            return Err(Fault::new(format!("the path asks for position {index}, but the list has {} elements", elements.len()))
-                .at(arena.at(start)));
+            return Err(Fault::new(format!(
+                "the path asks for position {index}, but the list has {} elements",
+                elements.len()
+            ))
+            .at(arena.at(start)));
         };
         return matches(arena, *element, rest, create);
     }

@@ -23,6 +23,8 @@ use crate::{
 /// A configured transformer.
 pub struct Transformer {
     pub at: At,
+    /// Where it says what it does.
+    pub does_at: At,
     pub work: Work,
     /// What is noted on the objects it worked on.
     pub origin: Option<String>,
@@ -51,12 +53,15 @@ pub fn generators(build: &mut Build<'_>, level: &Level<'_>) -> Res<Vec<(Object, 
                 if generator.namespace.is_empty() {
                     generator.namespace = namespace;
                 }
-                generate::object(&mut build.world, build.files, &level.root, &generator, secret).map_err(|fault| fault.at(at))?
+                generate::object(&mut build.world, build.files, &level.root, &generator, secret)
+                    .map_err(|fault| fault.at(at))?
             }
             "IAMPolicyGenerator" => iam_policy(build, &config, at)?,
             "HelmChartInflationGenerator" => return Err(no_helm(at)),
             other => {
-                return Err(Fault::new(format!("{other} is no built-in generator")).at(object.place(&build.world, &["kind"])).remedy("list transformers under transformers"));
+                return Err(Fault::new(format!("{other} is no built-in generator"))
+                    .at(object.place(&build.world, &["kind"]))
+                    .remedy("list transformers under transformers"));
             }
         };
         made.push((made_one, origin, at));
@@ -72,9 +77,12 @@ fn no_helm(at: At) -> Box<Fault> {
 
 fn iam_policy(build: &mut Build<'_>, config: &Located, at: At) -> Res<Object> {
     let json = config.to_json();
-    let text = |path: &[&str]| path.iter().fold(&json, |value, part| &value[*part]).as_str().unwrap_or_default().to_owned();
+    let text =
+        |path: &[&str]| path.iter().fold(&json, |value, part| &value[*part]).as_str().unwrap_or_default().to_owned();
     if text(&["cloud"]) != "gke" {
-        return Err(Fault::new(format!("the cloud {:?} is not supported", text(&["cloud"]))).at(at).remedy("write cloud: gke"));
+        return Err(Fault::new(format!("the cloud {:?} is not supported", text(&["cloud"])))
+            .at(at)
+            .remedy("write cloud: gke"));
     }
     let mut yaml = format!(
         "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  annotations:\n    iam.gke.io/gcp-service-account: {}@{}.iam.gserviceaccount.com\n  name: {}\n",
@@ -87,7 +95,9 @@ fn iam_policy(build: &mut Build<'_>, config: &Located, at: At) -> Res<Object> {
         yaml.push_str(&format!("\n  namespace: {namespace}"));
     }
     let source = Text { at, text: yaml.into(), lines: None };
-    resources::objects(&mut build.world, &source)?.pop().ok_or_else(|| Fault::new("the generator makes no object").at(at))
+    resources::objects(&mut build.world, &source)?
+        .pop()
+        .ok_or_else(|| Fault::new("the generator makes no object").at(at))
 }
 
 /// The transformers that entries configure.
@@ -98,7 +108,14 @@ pub fn transformers(build: &mut Build<'_>, level: &Level<'_>, list: &[Text]) -> 
         let (kind, config) = configuration(build, &object)?;
         let at = object.at;
         let work = transformer(build, level, &object, &kind, &config).map_err(|fault| fault.at(at))?;
-        all.push(Transformer { at, work, origin });
+        let does_at = match &config.yaml {
+            Yaml::Map(entries) => {
+                let own = entries.iter().filter(|entry| !matches!(&*entry.name, "apiVersion" | "kind" | "metadata"));
+                own.map(|entry| entry.value.at).min().unwrap_or(at)
+            }
+            _ => at,
+        };
+        all.push(Transformer { at, does_at, work, origin });
     }
     Ok(all)
 }
@@ -162,9 +179,10 @@ fn configuration(build: &Build<'_>, object: &Object) -> Res<(Rc<str>, Located)> 
     let kind = object.kind(world);
     if &*object.api_version(world) != "builtin" {
         let function = object.annotations(world).contains_key(object::FUNCTION);
-        let what = if function { "a function that runs in a container or as a program" } else { "not built into kustomize" };
+        let what =
+            if function { "a function that runs in a container or as a program" } else { "not built into kustomize" };
         return Err(Fault::new(format!("the plugin {kind} is {what}: no program is run while rendering"))
-            .at(object.at)
+            .at(if function { object.place(world, &["metadata", "annotations", object::FUNCTION]) } else { object.at })
             .remedy("run it in CI and commit what it makes, or use a built-in transformer (apiVersion: builtin)"));
     }
     let Some(root) = object.root else { return Err(Fault::new("the entry is empty").at(object.at)) };
@@ -180,7 +198,9 @@ fn locate(value: &Value, spots: &Spots) -> Located {
         Value::Bool(value) => Yaml::Bool(*value),
         Value::Number(number) => Yaml::Number(number.clone()),
         Value::String(text) => Yaml::Text(text.as_str().into()),
-        Value::Array(list) => Yaml::List(list.iter().enumerate().map(|(index, value)| locate(value, part(index))).collect()),
+        Value::Array(list) => {
+            Yaml::List(list.iter().enumerate().map(|(index, value)| locate(value, part(index))).collect())
+        }
         Value::Object(map) => Yaml::Map(
             map.iter()
                 .enumerate()
@@ -218,7 +238,9 @@ fn transformer(build: &mut Build<'_>, level: &Level<'_>, object: &Object, kind: 
         "LabelTransformer" => texts(&mut fields, "labels"),
         "PrefixTransformer" => Ok(Work::Affix(affix(&mut fields, End::Prefix)?)),
         "SuffixTransformer" => Ok(Work::Affix(affix(&mut fields, End::Suffix)?)),
-        "PrefixSuffixTransformer" => Ok(Work::Affixes(affix(&mut fields, End::Prefix)?, affix(&mut fields, End::Suffix)?)),
+        "PrefixSuffixTransformer" => {
+            Ok(Work::Affixes(affix(&mut fields, End::Prefix)?, affix(&mut fields, End::Suffix)?))
+        }
         "HashTransformer" => Ok(Work::Hash),
         "NamespaceTransformer" => namespace(&mut fields, at),
         "ImageTagTransformer" => {
@@ -244,7 +266,8 @@ fn transformer(build: &mut Build<'_>, level: &Level<'_>, object: &Object, kind: 
         "PatchStrategicMergeTransformer" => strategic(build, level, &mut fields, at),
         "ReplacementTransformer" => {
             let list = fields.list("replacements")?.unwrap_or_default();
-            let entries = list.iter().map(|value| kustomization::replacement_entry(LENIENT, value)).collect::<Res<Vec<_>>>()?;
+            let entries =
+                list.iter().map(|value| kustomization::replacement_entry(LENIENT, value)).collect::<Res<Vec<_>>>()?;
             Ok(Work::Replacements(build.replacements(&level.root, &entries)?))
         }
         "ValueAddTransformer" => value_add(build, level, &mut fields, at),
@@ -264,7 +287,9 @@ fn namespace(fields: &mut Fields<'_>, at: At) -> Res<Work> {
         "allServiceAccounts" => Subjects::Accounts,
         "none" => Subjects::None,
         other => {
-            return Err(Fault::new(format!("setRoleBindingSubjects cannot be {other:?}")).at(at).remedy("write defaultOnly, allServiceAccounts or none"));
+            return Err(Fault::new(format!("setRoleBindingSubjects cannot be {other:?}"))
+                .at(at)
+                .remedy("write defaultOnly, allServiceAccounts or none"));
         }
     };
     let unset_only = fields.flag("unsetOnly")?;
@@ -311,13 +336,17 @@ fn value_add(build: &mut Build<'_>, level: &Level<'_>, fields: &mut Fields<'_>, 
 fn read_targets(fields: &mut Fields<'_>, targets: &mut Vec<ValueTarget>) -> Res<()> {
     for target in fields.list("targets")?.unwrap_or_default() {
         let mut fields = Fields::of(LENIENT, target, "targets")?;
-        let selector = fields.take("selector").map(|entry| kustomization::selector(LENIENT, &entry.value, "selector")).transpose()?;
+        let selector = fields
+            .take("selector")
+            .map(|entry| kustomization::selector(LENIENT, &entry.value, "selector"))
+            .transpose()?;
         let path = fields.word("fieldPath")?;
         if path.is_empty() {
             return Err(Fault::new("fieldPath is missing").at(target.at));
         }
         let position = fields.integer("filePathPosition")?.unwrap_or_default();
-        let position = usize::try_from(position).map_err(|_| Fault::new("filePathPosition is negative").at(target.at))?;
+        let position =
+            usize::try_from(position).map_err(|_| Fault::new("filePathPosition is negative").at(target.at))?;
         targets.push(ValueTarget { selector, path, position });
     }
     Ok(())

@@ -52,7 +52,13 @@ impl Lines {
     fn position(&self, text: &str, byte: usize) -> (u32, u32) {
         let line = self.0.partition_point(|start| *start as usize <= byte).saturating_sub(1);
         let start = self.0[line] as usize;
-        let column = text.get(start..byte.min(text.len())).map_or(0, |before| before.chars().count());
+        // Characters of very long lines are not counted: their columns help nobody.
+        let near = byte.saturating_sub(start) < 1000;
+        let column = if near {
+            text.get(start..byte.min(text.len())).map_or(0, |before| before.chars().count())
+        } else {
+            byte - start
+        };
         (line as u32, column as u32)
     }
 }
@@ -78,7 +84,8 @@ fn document<B: Build>(source: &Text, text: &str, offset: usize, build: &mut B) -
     let lines = Lines::of(&source.text);
     let mut text = Cow::Borrowed(text);
     // Each line that begins with a tab where a blank is wanted costs another reading.
-    for _ in 0..1000 {
+    let readings = ((32 << 20) / text.len().max(1)).clamp(4, 1000);
+    for _ in 0..readings {
         match attempt(source, &lines, &text, offset, build) {
             Ok(out) => return Ok(out),
             Err(Stop::Fault(fault)) => return Err(fault),
@@ -184,8 +191,14 @@ fn attempt<B: Build>(
         let at = source.place(lines, offset + span.start.byte_offset().unwrap_or(0));
         let tagged = |tag: Option<&granit_parser::Tag>| tag.map_or(Tag::None, tag_of);
         let finished = match event {
-            Event::Scalar(text, style, anchor, tag) => {
-                let value = build.scalar(text, style, tagged(tag.as_deref()), at)?;
+            Event::Scalar(value, style, anchor, tag) => {
+                let in_brackets =
+                    matches!(open.last(), Some(Open::List { flow: true, .. } | Open::Map { flow: true, .. }));
+                if in_brackets && style == ScalarStyle::Plain && value.contains('?') {
+                    let what = format!("{value:?} holds a question mark, which ends a text in brackets");
+                    return Err(Fault::new(what).at(at).remedy("quote it").into());
+                }
+                let value = build.scalar(as_go_reads(value, style, text, &span), style, tagged(tag.as_deref()), at)?;
                 remember(&mut anchors, anchor, Some(value.clone()));
                 value
             }
@@ -221,7 +234,8 @@ fn attempt<B: Build>(
                 _ => return Err(Fault::new("an alias stands inside the value that it names").at(at).into()),
             },
             Event::UnresolvedAlias(name) => {
-                let what = format!("the alias *{name} names nothing: no anchor &{name} stands before it in this document");
+                let what =
+                    format!("the alias *{name} names nothing: no anchor &{name} stands before it in this document");
                 let remedy = format!("quote the text if the asterisk is meant, or define the anchor with &{name}");
                 return Err(Fault::new(what).at(at).remedy(remedy).into());
             }
@@ -239,6 +253,24 @@ fn attempt<B: Build>(
         }
     }
     Ok(root)
+}
+
+/// The text of a scalar: the parser gives an empty one as `~`, and ends a block at the end of a file with a line break
+/// that is not there.
+fn as_go_reads<'t>(value: Cow<'t, str>, style: ScalarStyle, text: &str, span: &granit_parser::Span) -> Cow<'t, str> {
+    let offset = |marker: &granit_parser::Marker| marker.byte_offset().unwrap_or(0);
+    let (start, end) = (offset(&span.start), offset(&span.end));
+    match style {
+        ScalarStyle::Plain if value == "~" && text.as_bytes().get(start) != Some(&b'~') => Cow::Borrowed(""),
+        ScalarStyle::Literal | ScalarStyle::Folded
+            if !text.ends_with('\n')
+                && value.ends_with('\n')
+                && text.get(end..).is_none_or(|rest| rest.trim().is_empty()) =>
+        {
+            Cow::Owned(value[..value.len() - 1].to_owned())
+        }
+        _ => value,
+    }
 }
 
 fn deep(depth: usize, at: At) -> Res<()> {
@@ -287,6 +319,9 @@ fn stop<T>(error: &ScanError, source: &Text, lines: &Lines, text: &str, offset: 
         ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation => {
             ("a tab cannot indent".to_owned(), "indent with spaces")
         }
+        ErrorKind::RecursionLimitExceeded => {
+            (format!("values lie more than {} levels deep", DEPTH / 2), "no Kubernetes object needs that")
+        }
         ErrorKind::InvalidIndentation => {
             ("the indentation is wrong here".to_owned(), "indent it deeper than the key it belongs to")
         }
@@ -300,7 +335,8 @@ fn stop<T>(error: &ScanError, source: &Text, lines: &Lines, text: &str, offset: 
         _ => (false, false),
     };
     let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    let in_brackets = open.iter().any(|open| matches!(open, Open::List { flow: true, .. } | Open::Map { flow: true, .. }));
+    let in_brackets =
+        open.iter().any(|open| matches!(open, Open::List { flow: true, .. } | Open::Map { flow: true, .. }));
     if tab && (in_brackets || quoted) && text[line..].trim_start_matches(' ').starts_with('\t') {
         return Stop::Tab(at);
     }
@@ -334,9 +370,9 @@ pub fn split(text: &Text) -> Res<Vec<(usize, &str)>> {
         let rest = whole[line + 3..end].trim();
         if !rest.is_empty() && !rest.starts_with('#') {
             let at = text.place(&Lines::of(whole), line);
-            return Err(Fault::new(format!("after --- stands {rest:?}"))
-                .at(at)
-                .remedy("only blanks or a comment may stand after --- between documents; begin the object on the next line"));
+            return Err(Fault::new(format!("after --- stands {rest:?}")).at(at).remedy(
+                "only blanks or a comment may stand after --- between documents; begin the object on the next line",
+            ));
         }
         documents.push((start, &whole[start..line]));
         start = end + 1;
@@ -468,7 +504,9 @@ impl Resources<'_> {
                 }
                 Ok(all)
             }
-            Kind::List | Kind::Scalar => Err(Fault::new("<< takes a map, an alias of a map, or a list of these").at(node.at)),
+            Kind::List | Kind::Scalar => {
+                Err(Fault::new("<< takes a map, an alias of a map, or a list of these").at(node.at))
+            }
         }
     }
 }
@@ -517,7 +555,9 @@ impl Build for Values {
                 continue;
             }
             let name = key.yaml.as_key().ok_or_else(|| {
-                Fault::new("a list, a map or null cannot be a key").at(key.at).remedy("use a text; quote it if it holds braces")
+                Fault::new("a list, a map or null cannot be a key")
+                    .at(key.at)
+                    .remedy("use a text; quote it if it holds braces")
             })?;
             match fields.iter_mut().find(|field| field.name == name) {
                 Some(field) => {
@@ -550,8 +590,50 @@ impl Build for Values {
     fn alias(&mut self, value: &Located, at: At) -> Res<Located> {
         self.weight += value.weight();
         if self.weight > 1_000_000 {
-            return Err(Fault::budget("aliases repeat more than a million values").at(at).remedy("write the values out"));
+            return Err(Fault::budget("aliases repeat more than a million values")
+                .at(at)
+                .remedy("write the values out"));
         }
         Ok(Located { at, ..value.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::located::{Fields, STRICT};
+
+    #[test]
+    fn lines_of_a_text_in_a_file_are_lines_of_the_file() {
+        #[track_caller]
+        fn check(yaml: &str, line: u32, column: u32) {
+            let root = located(&Text::file(0, yaml)).unwrap().unwrap();
+            let text = Fields::of(STRICT, &root, "").unwrap().text("p").unwrap().unwrap();
+            let inner = located(&text).unwrap().unwrap();
+            let crate::located::Yaml::Map(entries) = &inner.yaml else { panic!("no map") };
+            assert_eq!((entries[0].at.line, entries[0].at.column), (line, column), "{yaml:?}");
+        }
+        check("p: |\n  a: 1\n", 2, 3);
+        check("p: |\n\n  a: 1\n", 3, 3);
+        check("x:\n- y\np: |-\n  # c\n  a: 1", 5, 3);
+        check("p: 'a: 1'\n", 1, 4);
+    }
+
+    #[test]
+    fn the_end_of_a_file_ends_a_block_without_a_break() {
+        let mut arena = Arena::new(1000, 1000, 1000);
+        for (yaml, expected) in [
+            ("a: |\n  x", "x"),
+            ("a: |\n  x\n", "x\n"),
+            ("a: |+\n  x\n\n", "x\n\n"),
+            ("a: >-\n  x", "x"),
+            ("a:", ""),
+            ("a: ~", "~"),
+        ] {
+            let text = Text::file(0, yaml);
+            let root = resource(&mut arena, &text, 0, yaml).unwrap().unwrap();
+            let (_, value) = arena.field(root, "a").unwrap();
+            assert_eq!(&*arena.text(value), expected, "{yaml:?}");
+        }
     }
 }

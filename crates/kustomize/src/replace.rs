@@ -9,7 +9,8 @@ use crate::{
     kustomization::{FieldOptions, Replacement, Source, Target},
     node::{Arena, Id, Kind, Node, Tag},
     object::{Object, Set, World},
-    path, read,
+    path,
+    read::{self, Text},
     selector::Matcher,
     value,
 };
@@ -17,8 +18,12 @@ use crate::{
 /// Applies replacements in order, each to the result of the one before.
 pub fn apply(world: &mut World, set: &mut Set, replacements: &[Replacement]) -> Res<()> {
     for replacement in replacements {
-        let Some(targets) = replacement.targets.as_ref().filter(|_| replacement.source.is_some() || replacement.value.is_some()) else {
-            return Err(Fault::new("a replacement needs a source and targets").at(replacement.at).remedy("add source or sourceValue, and targets"));
+        let Some(targets) =
+            replacement.targets.as_ref().filter(|_| replacement.source.is_some() || replacement.value.is_some())
+        else {
+            return Err(Fault::new("a replacement needs a source and targets")
+                .at(replacement.at)
+                .remedy("add source or sourceValue, and targets"));
         };
         let value = source_value(world, set, replacement)?;
         for target in targets {
@@ -31,7 +36,10 @@ pub fn apply(world: &mut World, set: &mut Set, replacements: &[Replacement]) -> 
 fn source_value(world: &mut World, set: &Set, replacement: &Replacement) -> Res<Id> {
     let source = match (&replacement.source, &replacement.value) {
         (Some(_), Some(value)) => {
-            return Err(Fault::new("a replacement has source and sourceValue").at(replacement.at).also(value.at, "the value").remedy("remove one of them"));
+            return Err(Fault::new("a replacement has source and sourceValue")
+                .at(replacement.at)
+                .also(value.at, "the value")
+                .remedy("remove one of them"));
         }
         (None, Some(value)) => return Ok(world.arena.add(Node::scalar(&value.text, Tag::None, value.at))),
         (None, None) => return Err(Fault::new("a replacement needs a source").at(replacement.at)),
@@ -47,9 +55,13 @@ fn source_value(world: &mut World, set: &Set, replacement: &Replacement) -> Res<
             .also(world.arena.at(root), "the object")
             .remedy("correct fieldPath, or add the field"));
     };
-    let Some(options) = source.options.as_ref().filter(|options| !options.delimiter.is_empty()) else { return Ok(found) };
+    let Some(options) = source.options.as_ref().filter(|options| !options.delimiter.is_empty()) else {
+        return Ok(found);
+    };
     if world.arena.get(found).kind != Kind::Scalar {
-        return Err(Fault::new("only a text can be cut at a delimiter").at(options.at).also(world.arena.at(found), "the value"));
+        return Err(Fault::new("only a text can be cut at a delimiter")
+            .at(options.at)
+            .also(world.arena.at(found), "the value"));
     }
     let text = world.arena.text(found);
     let pieces: Vec<&str> = text.split(&*options.delimiter).collect();
@@ -73,7 +85,7 @@ fn names(world: &World, object: &Object) -> Res<Vec<Name>> {
 }
 
 fn source_object(world: &World, set: &Set, source: &Source) -> Res<Id> {
-    world.arena.spend(set.list.len())?;
+    world.arena.spend(20 * set.list.len())?;
     let mut found: Option<&Object> = None;
     for object in &set.list {
         if names(world, object)?.iter().any(|name| name.is_selected_by(&source.id)) {
@@ -87,7 +99,9 @@ fn source_object(world: &World, set: &Set, source: &Source) -> Res<Id> {
         }
     }
     found.and_then(|object| object.root).ok_or_else(|| {
-        Fault::new(format!("no object is {}", source.id.show())).at(source.at).remedy("correct the source, or add the object to the resources")
+        Fault::new(format!("no object is {}", source.id.show()))
+            .at(source.at)
+            .remedy("correct the source, or add the object to the resources")
     })
 }
 
@@ -97,8 +111,8 @@ fn to_target(world: &mut World, set: &mut Set, value: Id, target: &Target) -> Re
     };
     let selector = Matcher::new(select)?;
     let rejects: Vec<Matcher> = target.reject.iter().map(Matcher::new).collect::<Res<_>>()?;
-    world.arena.spend(4 * set.list.len())?;
-    let default = [crate::read::Text { at: target.at, text: "metadata.name".into(), lines: None }];
+    world.arena.spend(20 * set.list.len())?;
+    let default = [Text { at: target.at, text: "metadata.name".into(), lines: None }];
     let paths = if target.paths.is_empty() { &default[..] } else { &target.paths };
     for index in 0..set.change().len() {
         let object = set.list[index].clone();
@@ -114,14 +128,16 @@ fn to_target(world: &mut World, set: &mut Set, value: Id, target: &Target) -> Re
             continue;
         }
         for path in paths {
-            to_path(&mut world.arena, root, value, &path.text, target.options.as_ref()).map_err(|fault| fault.on(path.at, "in this object"))?;
+            to_path(&mut world.arena, root, value, path, target.options.as_ref())
+                .map_err(|fault| fault.on(path.at, "in this object"))?;
         }
         set.list[index].patched.push(target.at);
     }
     Ok(())
 }
 
-fn to_path(arena: &mut Arena, root: Id, value: Id, path: &str, options: Option<&FieldOptions>) -> Res<()> {
+fn to_path(arena: &mut Arena, root: Id, value: Id, path: &Text, options: Option<&FieldOptions>) -> Res<()> {
+    let (at, path) = (path.at, &*path.text);
     let parts = path::split_dots(path);
     let create = options.filter(|options| options.create).map(|_| arena.get(value).kind);
     if inside_text(arena, root, value, &parts, options, create)? {
@@ -129,14 +145,27 @@ fn to_path(arena: &mut Arena, root: Id, value: Id, path: &str, options: Option<&
     }
     let fields = path::matches(arena, root, &parts, create).map_err(|fault| fault.remedy("correct the path"))?;
     if fields.is_empty() {
-        let remedy = if create.is_some() { "correct the path" } else { "correct the path, or set options.create: true" };
+        let remedy =
+            if create.is_some() { "correct the path" } else { "correct the path, or set options.create: true" };
         return Err(Fault::new(format!("there is no field {path}")).at(arena.at(root)).remedy(remedy));
     }
-    fields.into_iter().try_for_each(|field| set(arena, field, value, options))
+    for field in fields {
+        set(arena, field, value, options)?;
+        // What is wrong with it from now on is this instruction's doing.
+        arena.get_mut(field).at = at;
+    }
+    Ok(())
 }
 
 /// A path that goes on inside a text that is YAML or JSON.
-fn inside_text(arena: &mut Arena, root: Id, value: Id, parts: &[String], options: Option<&FieldOptions>, create: Option<Kind>) -> Res<bool> {
+fn inside_text(
+    arena: &mut Arena,
+    root: Id,
+    value: Id,
+    parts: &[String],
+    options: Option<&FieldOptions>,
+    create: Option<Kind>,
+) -> Res<bool> {
     for cut in 1..parts.len() {
         let Ok(Some(field)) = path::lookup(arena, root, &parts[..cut], None) else { continue };
         if arena.get(field).kind != Kind::Scalar {
@@ -177,7 +206,8 @@ fn written(arena: &Arena, inner: Id, text: &str, at: At) -> Res<Option<String>> 
 }
 
 fn has_comment(text: &str) -> bool {
-    let mut parser = granit_parser::Parser::new_from_str_with_options(text, granit_parser::options! { emit_comments: false });
+    let mut parser =
+        granit_parser::Parser::new_from_str_with_options(text, granit_parser::options! { emit_comments: false });
     if !text.contains('#') {
         return false;
     }
@@ -200,6 +230,7 @@ fn set(arena: &mut Arena, field: Id, value: Id, options: Option<&FieldOptions>) 
             return Err(Fault::new("only a text can be cut at a delimiter").at(arena.at(field)));
         }
         let old = arena.text(field);
+        arena.write(old.len() + arena.get(value).text.len())?;
         let new = if arena.is_null(value) { "".into() } else { arena.text(value) };
         let mut pieces: Vec<&str> = old.split(&*options.delimiter).collect();
         match usize::try_from(options.index) {

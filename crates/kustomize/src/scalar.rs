@@ -79,7 +79,10 @@ pub fn is_not_text(text: &str) -> bool {
 
 fn looks_like_structure(text: &str) -> bool {
     let first = text.trim_start().chars().next();
-    first.is_none_or(|c| "[{-?#!&*|>%".contains(c)) || text.contains(": ") || text.ends_with(':') || text.contains(":\t")
+    first.is_none_or(|c| "[{-?#!&*|>%".contains(c))
+        || text.contains(": ")
+        || text.ends_with(':')
+        || text.contains(":\t")
 }
 
 fn infinite(text: &str) -> Option<Scalar> {
@@ -93,7 +96,11 @@ fn infinite(text: &str) -> Option<Scalar> {
 
 /// What begins with a dot goes to Go's `ParseFloat` as it is.
 fn dotted(text: &str) -> Option<Scalar> {
-    looks_like_float(text).then(|| text.parse().ok()).flatten().filter(|float: &f64| float.is_finite()).map(Scalar::Float)
+    looks_like_float(text)
+        .then(|| text.parse().ok())
+        .flatten()
+        .filter(|float: &f64| float.is_finite())
+        .map(Scalar::Float)
 }
 
 fn number(text: &str) -> Option<Scalar> {

@@ -51,7 +51,8 @@ static BUILTIN: LazyLock<Builtin> = LazyLock::new(|| {
     // Found only if asked for: see `Schemas::of_type`.
     builtin.types.extend(rollouts.types);
     let scope: Value = serde_json::from_str(include_str!("../data/scope.json")).unwrap_or_default();
-    let names = |list: &Value| list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    let names =
+        |list: &Value| list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
     builtin.cluster = names(&scope["cluster"]);
     builtin.namespaced = names(&scope["namespaced"]);
     builtin
@@ -237,7 +238,9 @@ impl Schemas {
             }
             Schema::Builtin(_) => Some(Schema::Builtin(None)),
             Schema::Custom(value) => {
-                let found = value["properties"].get(name).or_else(|| Some(&value["additionalProperties"]).filter(|v| v.is_object()))?;
+                let found = value["properties"]
+                    .get(name)
+                    .or_else(|| Some(&value["additionalProperties"]).filter(|v| v.is_object()))?;
                 self.resolved(Rc::new(found.clone()))
             }
         }

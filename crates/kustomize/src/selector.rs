@@ -39,7 +39,11 @@ pub struct Matcher {
 impl Matcher {
     pub fn new(selector: &Selector) -> Res<Matcher> {
         let whole = |text: &str, at: At| {
-            if text.is_empty() { Ok(None) } else { expression(&format!("^(?:{text})$")).map(Some).map_err(|fault| fault.at(at)) }
+            if text.is_empty() {
+                Ok(None)
+            } else {
+                expression(&format!("^(?:{text})$")).map(Some).map_err(|fault| fault.at(at))
+            }
         };
         let [group, version, kind, name, namespace, labels, annotations] = selector.places;
         let fields = [&selector.group, &selector.version, &selector.kind, &selector.name, &selector.namespace];
@@ -178,7 +182,8 @@ impl Requirements {
         let mut tokens = Tokens { rest: text };
         let mut all = Vec::new();
         let wrong = |why: String| {
-            Fault::new(format!("{text:?} is no label selector: {why}")).remedy("write key=value, key!=value, key in (a,b), key or !key, joined by commas")
+            Fault::new(format!("{text:?} is no label selector: {why}"))
+                .remedy("write key=value, key!=value, key in (a,b), key or !key, joined by commas")
         };
         loop {
             match tokens.next() {
@@ -273,17 +278,24 @@ fn requirement(tokens: &mut Tokens<'_>) -> Result<Test, String> {
 
 fn check_key(key: &str) -> Result<(), String> {
     let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let fits = name.len() <= 63 && is_name(name) && prefix.is_none_or(|prefix| !prefix.is_empty() && prefix.len() <= 253);
+    let fits =
+        name.len() <= 63 && is_name(name) && prefix.is_none_or(|prefix| !prefix.is_empty() && prefix.len() <= 253);
     if fits { Ok(()) } else { Err(format!("{key:?} is no label key")) }
 }
 
 fn check_value(value: &str) -> Result<(), String> {
-    if value.is_empty() || (value.len() <= 63 && is_name(value)) { Ok(()) } else { Err(format!("{value:?} is no label value")) }
+    if value.is_empty() || (value.len() <= 63 && is_name(value)) {
+        Ok(())
+    } else {
+        Err(format!("{value:?} is no label value"))
+    }
 }
 
 fn is_name(text: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    edge(text.chars().next()) && edge(text.chars().last()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    edge(text.chars().next())
+        && edge(text.chars().last())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 #[derive(Debug, PartialEq, Eq)]

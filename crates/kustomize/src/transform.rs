@@ -6,7 +6,8 @@ use crate::{
     config::{self, Create, FieldSpec},
     fault::{At, Fault, Res},
     ident::{Gvk, Name},
-    kustomization::{Image, Pairs, Replica},
+    kustomization::{Image, Replica},
+    located::Pairs,
     node::{Arena, Id, Kind, Node, Style, Tag},
     object::{HELM, Object, PREFIXES, SUFFIXES, Set, World},
     path, selector,
@@ -51,6 +52,7 @@ impl Namespace {
             if object.is_gone(world) || helm.as_deref() == Some("true") {
                 continue;
             }
+            world.arena.check()?;
             let before = key(&object.current(world));
             object.store_previous(world)?;
             self.object(world, object)?;
@@ -61,10 +63,14 @@ impl Namespace {
             let count = counts.entry(key(&current)).or_default();
             *count += 1;
             if *count > 1 {
-                return Err(Fault::new(format!("two objects are {} once they are in namespace {}", current.show(), self.namespace))
-                    .at(self.at)
-                    .also(object.at, "one of them")
-                    .remedy("give them different names, or render them separately"));
+                return Err(Fault::new(format!(
+                    "two objects are {} once they are in namespace {}",
+                    current.show(),
+                    self.namespace
+                ))
+                .at(self.at)
+                .also(object.at, "one of them")
+                .remedy("give them different names, or render them separately"));
             }
         }
         Ok(())
@@ -74,7 +80,13 @@ impl Namespace {
         let Some(root) = object.root else { return Ok(()) };
         let current = object.current(world);
         if !current.cluster {
-            let spec = FieldSpec { gvk: Gvk::default(), path: "metadata/namespace".into(), create: true, at: self.at };
+            let spec = FieldSpec {
+                gvk: Gvk::default(),
+                path: "metadata/namespace".into(),
+                create: true,
+                at: self.at,
+                create_at: self.at,
+            };
             self.walk(&mut world.arena, root, &spec, UNTAGGED)?;
         }
         let kind = &*current.gvk.kind;
@@ -99,7 +111,11 @@ impl Namespace {
     }
 
     fn set(&self, arena: &mut Arena, node: Id) -> Res<()> {
-        if self.unset_only && !arena.is_empty(node) && arena.get(node).kind == Kind::Scalar && !arena.get(node).text.is_empty() {
+        if self.unset_only
+            && !arena.is_empty(node)
+            && arena.get(node).kind == Kind::Scalar
+            && !arena.get(node).text.is_empty()
+        {
             return Ok(());
         }
         let value = arena.add(Node::scalar(&self.namespace, Tag::Str, self.at));
@@ -152,6 +168,7 @@ impl Affix {
             if kept {
                 continue;
             }
+            world.arena.check().map_err(|fault| fault.at(self.at))?;
             for spec in self.fields.iter().filter(|spec| original.is_selected_by(&spec.gvk)) {
                 if &*spec.path == "metadata/name" && !self.text.is_empty() {
                     object.add_note(world, if self.end == End::Prefix { PREFIXES } else { SUFFIXES }, &self.text)?;
@@ -276,12 +293,16 @@ fn containers(arena: &mut Arena, node: Id, update: &dyn Fn(&mut Arena, Id) -> Re
     arena.spend(1)?;
     match arena.get(node).kind {
         Kind::Scalar => Ok(()),
-        Kind::List => arena.get(node).content.clone().into_iter().try_for_each(|element| containers(arena, element, update)),
+        Kind::List => {
+            arena.get(node).content.clone().into_iter().try_for_each(|element| containers(arena, element, update))
+        }
         Kind::Map => {
             let pairs: Vec<(Id, Id)> = arena.pairs(node).collect();
             for (key, value) in pairs {
                 containers(arena, value, update)?;
-                if !matches!(&*arena.get(key).text, "containers" | "initContainers") || arena.get(value).kind != Kind::List {
+                if !matches!(&*arena.get(key).text, "containers" | "initContainers")
+                    || arena.get(value).kind != Kind::List
+                {
                     continue;
                 }
                 for container in arena.get(value).content.clone() {
@@ -320,6 +341,7 @@ impl Replicas {
     pub fn apply(&self, world: &mut World, set: &mut Set) -> Res<()> {
         let mut found = false;
         for spec in &self.fields {
+            world.arena.spend(10 * set.list.len())?;
             for object in set.change().iter() {
                 let fits = object.ever(world, |id| id.name == self.replica.name && id.gvk.is_selected_by(&spec.gvk))?;
                 let Some(root) = object.root.filter(|_| fits) else { continue };

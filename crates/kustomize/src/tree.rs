@@ -128,7 +128,8 @@ impl<'a> Files<'a> {
             return Err(Fault::new(format!("{path:?} leads out of the repository"))
                 .remedy("move what it names into the repository"));
         };
-        let mut parts: Vec<String> = clean.split('/').rev().filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        let mut parts: Vec<String> =
+            clean.split('/').rev().filter(|part| !part.is_empty()).map(str::to_owned).collect();
         let mut here = String::new();
         let mut links = 0;
         let mut file = false;
@@ -136,8 +137,10 @@ impl<'a> Files<'a> {
             if part == ".." {
                 // Only a link can say so.
                 let Some(cut) = (if here.is_empty() { None } else { Some(here.rfind('/').unwrap_or(0)) }) else {
-                    return Err(Fault::new(format!("a symbolic link on the way to {path:?} leads out of the repository"))
-                        .remedy("replace the link by what it names"));
+                    return Err(Fault::new(format!(
+                        "a symbolic link on the way to {path:?} leads out of the repository"
+                    ))
+                    .remedy("replace the link by what it names"));
                 };
                 here.truncate(cut);
                 continue;
@@ -162,7 +165,9 @@ impl<'a> Files<'a> {
                         return Err(Fault::new(format!("{next} is a symbolic link to an absolute path"))
                             .remedy("replace the link by what it names"));
                     }
-                    parts.extend(target.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned));
+                    parts.extend(
+                        target.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned),
+                    );
                 }
                 Some(Entry::Other { what }) => {
                     return Err(Fault::new(format!("{next} is {what}, which is not part of the repository"))
@@ -186,15 +191,19 @@ impl<'a> Files<'a> {
                 .remedy("write a path relative to the kustomization"));
         }
         match self.find(root, path)? {
-            Found::Nothing => {
-                Err(Fault::new(format!("there is no file {}", join(root, path).unwrap_or_default())).remedy("correct the path, or add the file"))
-            }
+            Found::Nothing => Err(Fault::new(format!("there is no file {}", join(root, path).unwrap_or_default()))
+                .remedy("correct the path, or add the file")),
             Found::Directory(directory) => Err(Fault::new(format!("{} is a directory, not a file", shown(&directory)))),
             Found::File(file) => {
                 let inside = root.is_empty() || file.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'));
                 if self.restrict == Restrict::Root && !inside {
-                    return Err(Fault::new(format!("{file} is not in or below {}, the directory of the kustomization", shown(root)))
-                        .remedy("move the file there, make its directory a base, or lift the restriction for this source"));
+                    return Err(Fault::new(format!(
+                        "{file} is not in or below {}, the directory of the kustomization",
+                        shown(root)
+                    ))
+                    .remedy(
+                        "move the file there, make its directory a base, or lift the restriction for this source",
+                    ));
                 }
                 let bytes = self.content(&file)?;
                 Ok((file, bytes))
@@ -244,7 +253,8 @@ impl<'a> Files<'a> {
         for name in crate::FILE_NAMES {
             // A file that cannot be loaded counts as not there.
             if let Ok(Found::File(file)) = self.find(directory, name) {
-                let inside = directory.is_empty() || file.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'));
+                let inside =
+                    directory.is_empty() || file.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'));
                 if inside || self.restrict == Restrict::Repository {
                     found.push(file);
                 }
@@ -257,9 +267,11 @@ impl<'a> Files<'a> {
                 let bytes = self.content(file)?;
                 self.text(file, bytes)
             }
-            [first, second, ..] => Err(Fault::new(format!("{} has two kustomization files: {first} and {second}", shown(directory)))
-                .at(At { file: self.number(second), line: 1, column: 1 })
-                .remedy("remove one of them")),
+            [first, second, ..] => {
+                Err(Fault::new(format!("{} has two kustomization files: {first} and {second}", shown(directory)))
+                    .at(At { file: self.number(second), line: 1, column: 1 })
+                    .remedy("remove one of them"))
+            }
         }
     }
 }
@@ -296,7 +308,8 @@ pub fn remote(path: &str) -> Option<&'static str> {
         return Some("a git repository");
     }
     let (user, rest) = path.split_once('@')?;
-    let is_user = user.starts_with(|c: char| c.is_ascii_alphabetic()) && user.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let is_user = user.starts_with(|c: char| c.is_ascii_alphabetic())
+        && user.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     (is_user && rest.contains([':', '/'])).then_some("a git repository")
 }
 

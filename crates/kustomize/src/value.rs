@@ -64,7 +64,10 @@ fn convert(arena: &Arena, id: Id, nesting: Nesting) -> Res<(Value, Spots)> {
     let flow = nesting.flow || node.style.has(Style::FLOW);
     let inner = Nesting { depth: nesting.depth + 1, flow, ..nesting };
     match node.kind {
-        Kind::Scalar => Ok((scalar_value(node, nesting)?, Spots { at: node.at, parts: Vec::new() })),
+        Kind::Scalar => {
+            arena.write(node.text.len())?;
+            Ok((scalar_value(node, nesting)?, Spots { at: node.at, parts: Vec::new() }))
+        }
         Kind::List => {
             let mut parts = Vec::with_capacity(node.content.len());
             let mut list = Vec::with_capacity(node.content.len());
@@ -87,7 +90,10 @@ fn convert(arena: &Arena, id: Id, nesting: Nesting) -> Res<(Value, Spots)> {
             if let Some(twice) = fields.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                 let (first, second) = (arena.at(twice[0].1), arena.at(twice[1].1));
                 let fault = Fault::new(format!("the key {:?} stands twice in one map", &*twice[0].0));
-                return Err(fault.at(second.max(first)).also(first.min(second), "first here").remedy("remove one of them"));
+                return Err(fault
+                    .at(second.max(first))
+                    .also(first.min(second), "first here")
+                    .remedy("remove one of them"));
             }
             let mut map = Map::new();
             let mut parts = Vec::with_capacity(fields.len());
@@ -145,9 +151,9 @@ fn scalar_value(node: &Node, nesting: Nesting) -> Res<Value> {
         Some(Scalar::Text) if node.tag == Tag::Binary => {
             use base64::Engine;
             let compact: String = node.text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-            let bytes = base64::engine::general_purpose::STANDARD
-                .decode(compact)
-                .map_err(|_| unwritable("!!binary stands before a text that is not base64".to_owned(), "remove the tag"))?;
+            let bytes = base64::engine::general_purpose::STANDARD.decode(compact).map_err(|_| {
+                unwritable("!!binary stands before a text that is not base64".to_owned(), "remove the tag")
+            })?;
             Ok(String::from_utf8_lossy(&bytes).into_owned().into())
         }
         Some(Scalar::Text | Scalar::Merge) => Ok(node.text.as_ref().into()),
@@ -155,9 +161,9 @@ fn scalar_value(node: &Node, nesting: Nesting) -> Res<Value> {
         Some(Scalar::Bool(value)) => Ok(value.into()),
         Some(Scalar::Int(value)) => Ok(value.into()),
         Some(Scalar::Uint(value)) => Ok(value.into()),
-        Some(Scalar::Float(value)) => number(value)
-            .map(Value::Number)
-            .ok_or_else(|| unwritable(format!("{} cannot be written in JSON", node.text), "quote it if a text is meant")),
+        Some(Scalar::Float(value)) => number(value).map(Value::Number).ok_or_else(|| {
+            unwritable(format!("{} cannot be written in JSON", node.text), "quote it if a text is meant")
+        }),
         Some(Scalar::Time(text)) => Ok(text.into()),
         None => Err(unwritable(
             format!("{:?} was put where a value of another type stands", &*node.text),
@@ -183,7 +189,8 @@ pub fn to_node(arena: &mut Arena, value: &Value, old: Option<Id>, at: At) -> Res
         }
         Value::String(text) => Node { style: emit::style_after_writing(text), ..Node::scalar(text, Tag::Str, here) },
         Value::Array(list) => {
-            let olds = old.map(|old| arena.get(old)).filter(|old| old.kind == Kind::List).map(|old| old.content.clone());
+            let olds =
+                old.map(|old| arena.get(old)).filter(|old| old.kind == Kind::List).map(|old| old.content.clone());
             let mut content = Vec::with_capacity(list.len());
             for (index, element) in list.iter().enumerate() {
                 let old = olds.as_ref().and_then(|olds| olds.get(index)).copied();

@@ -54,7 +54,10 @@ pub fn merge(known: &mut BTreeMap<Rc<str>, Var>, vars: impl Iterator<Item = Var>
     for var in vars {
         if let Some(first) = known.get(&var.name) {
             let (at, first) = (var.at, first.at);
-            return Err(Fault::new(format!("the variable {} is there already", var.name)).at(at).also(first, "first here").remedy("give it another name"));
+            return Err(Fault::new(format!("the variable {} is there already", var.name))
+                .at(at)
+                .also(first, "first here")
+                .remedy("give it another name"));
         }
         known.insert(var.name.clone(), var);
     }
@@ -81,7 +84,8 @@ pub fn resolve(world: &mut World, set: &Set, vars: &BTreeMap<Rc<str>, Var>, spec
 
 fn find(world: &mut World, set: &Set, var: &Var) -> Res<Value> {
     let object: Option<&Object> = set.list.iter().find(|object| object.vars.contains(&var.name));
-    let missing = |what: String| Fault::new(what).at(var.object_at).remedy("correct objref and fieldref, or remove the variable");
+    let missing =
+        |what: String| Fault::new(what).at(var.object_at).remedy("correct objref and fieldref, or remove the variable");
     let Some(root) = object.and_then(|object| object.root) else {
         return Err(missing(format!("the variable {} names {}, which is not there", var.name, var.object.show())));
     };
@@ -128,38 +132,50 @@ fn put(arena: &mut Arena, node: Id, values: &BTreeMap<Rc<str>, Value>) -> Res<()
     match arena.get(node).kind {
         Kind::Scalar => {
             if arena.get(node).is_string() {
-                replace(arena, node, values);
+                replace(arena, node, values)?;
             }
         }
         Kind::Map => {
             let pairs: Vec<(Id, Id)> = arena.pairs(node).collect();
             for (key, value) in pairs {
                 if !arena.get(key).is_string() {
-                    return Err(Fault::new(format!("the key {} is not a string", arena.text(key))).at(arena.at(key)).remedy("quote it"));
+                    return Err(Fault::new(format!("the key {} is not a string", arena.text(key)))
+                        .at(arena.at(key))
+                        .remedy("quote it"));
                 }
                 if arena.get(value).is_string() {
-                    replace(arena, value, values);
+                    replace(arena, value, values)?;
                 }
             }
         }
         Kind::List => {
             for element in arena.get(node).content.clone() {
                 if !arena.get(element).is_string() {
-                    return Err(Fault::new("variables are put into a list of strings, and this is none").at(arena.at(element)).remedy("quote it"));
+                    return Err(Fault::new("variables are put into a list of strings, and this is none")
+                        .at(arena.at(element))
+                        .remedy("quote it"));
                 }
-                replace(arena, element, values);
+                replace(arena, element, values)?;
             }
         }
     }
     Ok(())
 }
 
-fn replace(arena: &mut Arena, node: Id, values: &BTreeMap<Rc<str>, Value>) {
-    let (text, tag) = expand(&arena.text(node), values);
+fn replace(arena: &mut Arena, node: Id, values: &BTreeMap<Rc<str>, Value>) -> Res<()> {
+    let input = arena.text(node);
+    // What will be written is counted before it is.
+    let longest = values.values().map(|value| match value {
+        Value::Text(text) | Value::Typed(text, _) => text.len(),
+        Value::Structure => 0,
+    });
+    arena.write(input.len() + input.matches("$(").count() * longest.max().unwrap_or_default())?;
+    let (text, tag) = expand(&input, values);
     let place = arena.get_mut(node);
     place.text = text.into();
     place.tag = tag;
     place.style = Style::PLAIN;
+    Ok(())
 }
 
 fn expand(input: &str, values: &BTreeMap<Rc<str>, Value>) -> (String, Tag) {
@@ -205,11 +221,11 @@ mod tests {
 
     #[test]
     fn variables_expand_as_in_kustomize() {
-        let values = BTreeMap::from([
-            ("A".into(), Value::Text("a".into())),
-            ("N".into(), Value::Typed("8".into(), Tag::Int)),
-        ]);
-        let check = |input: &str, expected: &str, tag: Tag| assert_eq!(expand(input, &values), (expected.to_owned(), tag), "{input}");
+        let values =
+            BTreeMap::from([("A".into(), Value::Text("a".into())), ("N".into(), Value::Typed("8".into(), Tag::Int))]);
+        let check = |input: &str, expected: &str, tag: Tag| {
+            assert_eq!(expand(input, &values), (expected.to_owned(), tag), "{input}")
+        };
         check("$(A)-$(N)", "a-8", Tag::Str);
         check("$(N)", "8", Tag::Int);
         check("$$(A)_$(A)", "$(A)_a", Tag::Str);

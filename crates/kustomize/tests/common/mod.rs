@@ -17,6 +17,7 @@ pub struct Memory {
 
 impl Memory {
     /// A tree of texts.
+    #[allow(dead_code)]
     pub fn of(files: &[(&str, &str)]) -> Memory {
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
         Memory { files, links: BTreeMap::new() }
@@ -55,7 +56,8 @@ impl Tree for Memory {
             return Ok(Some(Entry::Link { target: target.clone() }));
         }
         let below = format!("{path}/");
-        let holds = |paths: &mut dyn Iterator<Item = &String>| paths.next().is_some_and(|first| first.starts_with(&below));
+        let holds =
+            |paths: &mut dyn Iterator<Item = &String>| paths.next().is_some_and(|first| first.starts_with(&below));
         let inside = path.is_empty()
             || holds(&mut self.files.range(below.clone()..).map(|(path, _)| path))
             || holds(&mut self.links.range(below.clone()..).map(|(path, _)| path));
