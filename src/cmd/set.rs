@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use super::{intent::Common, print::show, refused, remedied, synced, undo::holder};
 use crate::{
-    io::pass::resource,
+    engine::resource,
     rollout::intent::{self, Source},
 };
 

@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{access::Access, intent::lasting, print::say, program, remedied};
 use crate::{
     api::{self, Rollout},
-    io::{follow::Following, pass::resource, watch::Scope},
+    engine::resource,
+    io::{follow::Following, watch::Scope},
     kubernetes::value::Value,
     model::health::{Health, Phase},
     rollout::wait::Wait,

@@ -4,8 +4,7 @@ use clap::Args;
 
 use super::{access::unanswered, intent::Common, print::show, refused, synced};
 use crate::{
-    engine::key::Resource,
-    io::pass::resource,
+    engine::{key::Resource, resource},
     kubernetes::{selector::Labels, value::Value},
     rollout::intent::{self, Source, Undo},
 };

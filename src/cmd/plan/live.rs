@@ -19,7 +19,7 @@ use crate::{
     },
     engine::{
         key::{Place, Resource},
-        observe::resource,
+        resource,
     },
     io::{
         api::{Force, Run},

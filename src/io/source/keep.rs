@@ -14,10 +14,11 @@ use crate::{
     engine::{
         cache::{place_of, version_of},
         key::{ObjectKey, Place, Resource},
+        write::Written,
     },
     io::{
         api::{Api, Error, Force, Run},
-        pass::{self, Written},
+        world,
     },
     kubernetes::value::Value,
     model::{git_source::GitSource, parse, problem::Problem},
@@ -236,7 +237,7 @@ pub async fn announce(api: &Api, subject: &Subject, event: Event, now: Timestamp
     let mut object = value!({"metadata": {"uid": subject.uid.as_str(), "resourceVersion": version.to_string()}});
     object.set_at(&["metadata", "name"], &subject.place.name);
     object.set_at(&["metadata", "namespace"], &subject.place.namespace);
-    pass::announce_about(api, kind::GIT_SOURCE, &object, &event, now).await;
+    world::announce_about(api, kind::GIT_SOURCE, &object, &event, now).await;
 }
 
 fn reports(place: &Place) -> Place {
