@@ -2,7 +2,11 @@
 //!
 //! Never decides and never tries again: the queue does.
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+    time::Instant,
+};
 
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
@@ -11,6 +15,7 @@ use serde::Serialize;
 use super::{
     api::{Api, Error},
     clock::Clock,
+    errand::Errands,
     web::Web,
 };
 use crate::{
@@ -33,6 +38,10 @@ pub struct Cluster {
     pub api: Api,
     /// The way to those who measure, if there is one.
     pub web: Option<Web>,
+    /// The requests for metrics of all passes.
+    pub(super) errands: Errands,
+    /// Whether this pass waits for other servers.
+    pub(super) is_away: Arc<AtomicBool>,
     /// What the pass is about.
     pub key: Key,
     /// Where decisions are recorded, if they are.
@@ -46,6 +55,8 @@ pub struct Cluster {
 impl World for Cluster {
     async fn read(&mut self, reads: &[Read]) -> Result<Vec<Found>, Trouble> {
         let cluster = &*self;
+        let is_away = reads.iter().any(|read| matches!(read, Read::Send(_)));
+        let _away = is_away.then(|| cluster.errands.leave(&cluster.is_away));
         join_all(reads.iter().map(|read| cluster.read_one(read))).await.into_iter().collect()
     }
 
@@ -142,7 +153,8 @@ impl Cluster {
     /// The world of who only announces.
     pub fn announcing(api: Api, clock: Clock) -> Cluster {
         let key = Key { machine: Machine::Rollout, place: Place::new("", "") };
-        Cluster { api, web: None, key, record: None, clock, deciding: Instant::now() }
+        let (errands, is_away) = (Errands::default(), Arc::default());
+        Cluster { api, web: None, errands, is_away, key, record: None, clock, deciding: Instant::now() }
     }
 
     async fn read_one(&self, read: &Read) -> Result<Found, Trouble> {
@@ -173,7 +185,7 @@ impl Cluster {
                 Ok(Found::Token(read.map(Secret::new).map_err(problem)))
             }
             Read::Send(request) => Ok(Found::Answer(match &self.web {
-                Some(web) => web.fetch(request).await.map_err(|error| error.to_string()),
+                Some(web) => self.errands.send(web, &self.key.place.namespace, request).await,
                 None => Err("there is no way to the network".to_owned()),
             })),
         }
