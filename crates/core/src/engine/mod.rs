@@ -18,6 +18,7 @@ pub mod outbox;
 pub mod pass;
 pub mod queue;
 pub mod references;
+pub mod replay;
 pub mod resource;
 pub mod rollout;
 pub mod service;

@@ -1,7 +1,7 @@
 //! The machine of Services: those that no Rollout leads any more go back to what their owners wrote.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     cache::place_of,
@@ -12,7 +12,10 @@ use super::{
     write::{Verb, Write},
 };
 use crate::{
-    api::{self, Rollout},
+    api::{
+        self, Rollout,
+        constants::{annotation, label},
+    },
     kubernetes::{names, value::Value},
     rollout::services,
 };
@@ -22,7 +25,7 @@ use crate::{
 pub struct ServiceMachine;
 
 /// All that was read for one decision about a Service.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Case {
     /// When.
     pub now: Timestamp,
@@ -122,6 +125,28 @@ impl Machine for ServiceMachine {
 
     fn diff(_: &View, verdict: &Verdict) -> Vec<Value> {
         verdict.patch.iter().cloned().collect()
+    }
+
+    fn check(_: &View, _: &Verdict, patches: &[Value]) -> Vec<String> {
+        // What it may take out is two keys, and nothing else is its to write.
+        let keys = |patch: &Value, path: &[&str]| -> Vec<String> {
+            let map = patch.at(path).and_then(Value::as_map);
+            map.into_iter().flat_map(|map| map.iter()).map(|(key, _)| key.to_string()).collect()
+        };
+        let foreign = patches.iter().filter(|patch| {
+            let spec = keys(patch, &["spec", "selector"]) == [label::POD_TEMPLATE_HASH];
+            let notes = keys(patch, &["metadata", "annotations"]);
+            let only =
+                |path: &[&str], allowed: &[&str]| keys(patch, path).iter().all(|key| allowed.contains(&key.as_str()));
+            !(spec
+                && notes.iter().all(|key| key == annotation::MANAGED_BY)
+                && only(&[], &["metadata", "spec"])
+                && only(&["spec"], &["selector"])
+                && only(&["metadata"], &["uid", "resourceVersion", "annotations"]))
+        });
+        foreign
+            .map(|patch| format!("S5: {} is more than a Service that is given back may lose", patch.to_json()))
+            .collect()
     }
 
     fn write(view: &View, patch: &Value) -> Write {
