@@ -86,6 +86,8 @@ pub struct Local {
     pub refused: Vec<(Place, String)>,
     /// What the engine asked the server to change, in its order; `None` if nobody reads it.
     pub requests: Option<Vec<String>>,
+    /// What everybody else asked the server, and when; `None` if nobody reads it.
+    pub asked: Option<Vec<(Timestamp, Request)>>,
 }
 
 /// Whether the engine is there.
@@ -131,6 +133,7 @@ impl Local {
             compared: Vec::new(),
             refused: Vec::new(),
             requests: None,
+            asked: None,
         };
         local.start();
         local.settle();
@@ -213,6 +216,9 @@ impl Local {
 
     /// Asks the API server.
     pub fn ask(&mut self, request: Request) -> Outcome {
+        if let Some(asked) = &mut self.asked {
+            asked.push((self.store.now(), request.clone()));
+        }
         self.store.apply(request)
     }
 

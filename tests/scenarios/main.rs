@@ -5,6 +5,8 @@
 //! written and nothing is said. The same holds for stories that seeds tell; `TIDEGATE_SEEDS=2000` runs so many.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod twin;
+
 use std::{
     collections::HashSet,
     env, fs,
