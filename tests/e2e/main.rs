@@ -5,6 +5,7 @@
 //! Every wait is for a change; none is for a time.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod forecast;
 mod lease;
 mod scene;
 mod sync;

@@ -21,7 +21,7 @@ use tidegate::{
         key::{Place, Resource},
     },
     io::{
-        api::Api,
+        api::{Api, Force, Run},
         daemon,
         pass::resource,
         watch::{self, Scope},
@@ -110,6 +110,18 @@ impl Scene {
     /// An object as it is.
     pub async fn selected(&self, of: &Resource, name: &str) -> Value {
         self.api.object(of, &Place::new(&self.namespace, name)).await.unwrap()
+    }
+
+    /// Applies an object, server-side, as a person with kubectl does.
+    pub async fn apply(&self, object: &Value) {
+        let resource = match object.str_at(&["kind"]).unwrap() {
+            "Rollout" => resource::rollouts(),
+            "Service" => resource::services(),
+            "AnalysisTemplate" => resource::templates(),
+            other => panic!("what is a {other}?"),
+        };
+        let place = Place::new(&self.namespace, object.str_at(&["metadata", "name"]).unwrap());
+        self.api.apply(&resource, &place, object, Force::Taken, Run::Wet).await.unwrap();
     }
 
     pub async fn create(&self, resource: &Resource, object: Value) {
