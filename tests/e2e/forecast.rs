@@ -84,7 +84,11 @@ impl History {
         } else {
             &mut self.runs
         };
-        if is_gone { objects.remove(&name) } else { objects.insert(name, object) };
+        if is_gone {
+            objects.remove(&name)
+        } else {
+            objects.insert(name, object)
+        };
     }
 
     /// What the Rollout owns, as lists.
@@ -199,7 +203,8 @@ fn sequence(forecast: &Forecast) -> Vec<String> {
             step.waits_for.as_str()
         )
     });
-    let approvals = forecast.approvals.iter().map(|approval| format!("approval at {} {}", approval.step, approval.what));
+    let approvals =
+        forecast.approvals.iter().map(|approval| format!("approval at {} {}", approval.step, approval.what));
     let end = format!(
         "{} with at most {} pods and at least {:?} available",
         forecast.outcome.as_str(),
@@ -218,7 +223,8 @@ fn same(forecast: &Forecast, real: &Forecast) {
 async fn as_forecast(name: &str, old: &str, new: &str) {
     let scene = Scene::open(name).await;
     let plan = forecast(name, old, new);
-    let objects = |text: &str| manifest::read("web.yaml", text.as_bytes()).objects.into_iter().map(|object| object.value);
+    let objects =
+        |text: &str| manifest::read("web.yaml", text.as_bytes()).objects.into_iter().map(|object| object.value);
     for object in objects(old) {
         scene.apply(&object).await;
     }

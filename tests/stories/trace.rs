@@ -363,7 +363,7 @@ fn rollout_fields(names: &Names, spec: &Value, status: &Value, fields: &mut BTre
     let pauses = status["pauseConditions"].as_array().into_iter().flatten().map(|pause| pause["reason"].clone());
     fields.insert("status.pauseConditions".into(), pauses.collect());
     for condition in status["conditions"].as_array().into_iter().flatten() {
-        // The words of kstatus, which Argo Rollouts does not say; README's table of differences has them.
+        // The words of kstatus, which Argo Rollouts does not say; docs/differences.md has them.
         if ["Ready", "Reconciling", "Stalled"].iter().any(|ours| condition["type"] == *ours) {
             continue;
         }
