@@ -1,5 +1,7 @@
-//! `tidegate plan` as a table: one changed Rollout among 5,000 manifests, as a process of its own, and the forecast of a long
-//! canary in this one.
+//! `tidegate plan` as a table: one changed Rollout among 5,000 manifests, as a process of its own, the forecast of a long
+//! canary in this one, and `kubectl diff` on a real control plane beside it.
+
+mod peer;
 
 #[path = "../sync/repository.rs"]
 #[allow(dead_code)]
@@ -7,10 +9,13 @@ mod repository;
 #[path = "../table/mod.rs"]
 mod table;
 
-use std::time::{Duration, Instant};
+use std::{
+    process::Child,
+    time::{Duration, Instant},
+};
 
 use repository::{OBJECTS, Repository};
-use table::{Row, thousands, tidegate, time};
+use table::{Row, kilobytes, thousands, tidegate, time};
 use tidegate::{
     manifest,
     plan::Side,
@@ -22,15 +27,19 @@ fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut repository = Repository::new(&folder.path().join("shop.git"));
     repository.change(1);
-    let run = || {
-        let begin = Instant::now();
+    let plan = || {
         let mut command = tidegate();
         command.args(["plan", "--from", "HEAD~1", "-o", "json"]).current_dir(repository.path());
-        let status = command.status().expect("it runs");
+        command
+    };
+    let run = || {
+        let begin = Instant::now();
+        let status = plan().status().expect("it runs");
         assert_eq!(status.code(), Some(1), "one object changes");
         begin.elapsed()
     };
     let best = (0..5).map(|_| run()).min().unwrap_or(Duration::MAX);
+    let memory = memory(plan().spawn().expect("it runs"));
     let side = |image: &str| {
         let files = vec![manifest::read("web.yaml", canary(image).as_bytes())];
         Reading::of(Side::default(), files)
@@ -41,7 +50,7 @@ fn main() {
     let rules = Rules { scope, path: String::new(), source: String::new(), spec: None, deadline: None };
     assert_eq!(make(&sides, &rules).rollouts[0].forecast.as_ref().map(|forecast| forecast.peak.pods), Some(125));
     let forecast = time(1, || drop(make(&sides, &rules)));
-    table::print(&[
+    let mut rows = vec![
         Row {
             name: format!(
                 "plan of one changed Rollout in {} manifests, process start included",
@@ -52,12 +61,30 @@ fn main() {
             peer: String::new(),
         },
         Row {
+            name: "its memory".to_owned(),
+            measured: format!("{} MB", memory / 1000),
+            wanted: "≤ 300 MB",
+            peer: String::new(),
+        },
+        Row {
             name: "plan and forecast of a canary with 10 steps and 100 replicas".to_owned(),
             measured: format!("{:.0} ms", forecast.as_secs_f64() * 1000.0),
             wanted: "≤ 50 ms",
             peer: String::new(),
         },
-    ]);
+    ];
+    rows.extend(peer::rows(&repository));
+    table::print(&rows);
+}
+
+/// The most kilobytes that a process has had, as it says itself until it ends.
+fn memory(mut process: Child) -> u64 {
+    let mut most = 0;
+    while let Ok(None) = process.try_wait() {
+        most = most.max(kilobytes(process.id(), "VmHWM:"));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    most
 }
 
 fn canary(image: &str) -> String {

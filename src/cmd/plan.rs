@@ -196,9 +196,12 @@ fn query(plan: &mut Plan) -> anyhow::Result<()> {
 fn recorded(file: &Path) -> anyhow::Result<Seen> {
     let shown = file.display();
     let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
-    let mut record: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("{shown} is not JSON"))?;
-    serde_json::from_value(record["seen"].take())
-        .with_context(|| format!("{shown} is not a recorded decision: `tidegate run --record DIR` writes them"))
+    let read = serde_json::from_str(&text)
+        .and_then(|mut record: serde_json::Value| serde_json::from_value(record["seen"].take()));
+    read.map_err(|error| {
+        let remedy = "`tidegate run --record DIR` writes one file for each decision";
+        remedied(anyhow!("{shown} is no recorded decision: {error}"), remedy)
+    })
 }
 
 /// What the GitSource allows, or everything.

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     manifest::File,
     model::git_source::{GitSource, Prune},
-    plan::{Plan, Side, What, change, kinds},
+    plan::{Plan, Side, What, change, hook, kinds},
     sync::{
         id::Sorts,
         set::{self, Part, Problem, Scope, Set},
@@ -108,6 +108,8 @@ pub fn make_from(sides: &Sides, sets: &Sets, rules: &Rules, origin: &dyn Fn(&cra
     // Of what cannot be applied, nothing starts.
     if plan.problems.is_empty() {
         plan.rollouts = starts::all(&plan.objects, sets, origin, rules.deadline);
+        // A commit that changes nothing runs none.
+        plan.hooks = if plan.has_changes() { hook::hooks(&sets.new) } else { Vec::new() };
     }
     plan.warnings = warnings::all(sides, sets, &plan, rules.deadline);
     plan

@@ -27,7 +27,7 @@ const TRIED: usize = 2000;
 /// Everything there is to say, the worst first.
 pub fn all(sides: &Sides, sets: &Sets, plan: &Plan, deadline: Option<Instant>) -> Vec<Warning> {
     let mut warnings = linted(sides, plan);
-    let new: HashMap<&Id, &Desired> = sets.new.objects.iter().map(|desired| (&desired.id, desired)).collect();
+    let new: HashMap<&Id, &Desired> = sets.new.with_hooks().map(|desired| (&desired.id, desired)).collect();
     if plan.problems.is_empty() {
         warnings.extend(refused(plan, &new, deadline));
     }

@@ -69,12 +69,18 @@ fn reports() -> Vec<Report> {
     plans.push(("long-names".to_owned(), long_names()));
     let mut reports = Vec::new();
     for (name, plan) in plans {
-        let curve = |rollout: &RolloutPlan| rollout.forecast.as_ref().map(|_| format!("{name}-{}.svg", rollout.id.name));
+        let curve =
+            |rollout: &RolloutPlan| rollout.forecast.as_ref().map(|_| format!("{name}-{}.svg", rollout.id.name));
         let markdown = output::markdown(&plan, 65_000, &curve);
         let mut page = String::new();
         pulldown_cmark::html::push_html(&mut page, Parser::new_ext(&markdown, Options::ENABLE_TABLES));
         let page = format!("<!doctype html><meta charset=utf-8><style>{HOST_STYLE}</style><body>{page}");
-        reports.push(Report { name: format!("{name}.html"), page: output::html(&plan), plan: plan.clone(), is_markdown: false });
+        reports.push(Report {
+            name: format!("{name}.html"),
+            page: output::html(&plan),
+            plan: plan.clone(),
+            is_markdown: false,
+        });
         reports.push(Report { name: format!("{name}.md"), page, plan, is_markdown: true });
     }
     reports
@@ -93,15 +99,28 @@ fn long_names() -> Plan {
     };
     let side = |tag: &str| {
         let file = format!("deploy/{}/web.yaml", "folder".repeat(20));
-        Reading::of(Side { name: "b".repeat(200), commit: String::new() }, vec![manifest::read(file, web(tag).as_bytes())])
+        Reading::of(
+            Side { name: "b".repeat(200), commit: String::new() },
+            vec![manifest::read(file, web(tag).as_bytes())],
+        )
     };
     make(&Sides { old: side("1"), new: side("2") }, &cases::rules())
 }
 
+/// The browser without a window, without traffic of its own, and with nothing kept from an earlier run.
+fn headless(browser: &str, profile: &Path) -> Command {
+    let mut command = Command::new(browser);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]);
+    command.args(["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update"]);
+    command.args(["--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-files"]);
+    command.arg(format!("--user-data-dir={}", profile.display()));
+    command
+}
+
 /// Lets the browser load a page, and answers what the page says then.
 fn dump(browser: &str, page: &Path) -> String {
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--allow-file-access-from-files"])
+    let profile = tempfile::tempdir().unwrap();
+    let output = headless(browser, profile.path())
         .args(["--virtual-time-budget=10000", "--window-size=1400,1000", "--dump-dom"])
         .arg(format!("file://{}", page.display()))
         .output()
@@ -182,10 +201,11 @@ fn keep_pictures(browser: &str, folder: &Path, pictures: &Path, reports: &[Repor
     fs::create_dir_all(pictures).unwrap();
     for (report, width) in reports.iter().flat_map(|report| WIDTHS.map(|width| (report, width))) {
         let page = folder.join("one.html");
-        let frame = format!("<iframe src='{}.page.html' style='border:0;width:{width}px;height:1000px'></iframe>", report.name);
+        let frame =
+            format!("<iframe src='{}.page.html' style='border:0;width:{width}px;height:1000px'></iframe>", report.name);
         fs::write(&page, format!("<!doctype html><body style='margin:0'>{frame}")).unwrap();
-        let status = Command::new(browser)
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"])
+        let profile = tempfile::tempdir().unwrap();
+        let status = headless(browser, profile.path())
             .arg(format!("--window-size={},1000", width.max(500)))
             .arg(format!("--screenshot={}", pictures.join(format!("{}-{width}.png", report.name)).display()))
             .arg(format!("file://{}", page.display()))

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tidegate::{
     manifest,
-    plan::{Plan, Side, forecast::Outcome},
+    plan::{Plan, Side, forecast::Outcome, output},
     sim::plan::{Reading, Rules, Sides, make},
 };
 
@@ -62,6 +62,41 @@ fn sr24_a_plan_ends_at_its_deadline_and_says_what_it_did_not_forecast() {
         );
     }
     assert!(plan.rollouts.iter().filter(|rollout| rollout.forecast.is_none()).count() > 10);
+}
+
+/// What matters most is read first, and the rest is counted.
+#[test]
+fn a_plan_of_five_thousand_manifests_stays_readable() {
+    let map = |at: usize, text: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: map-{at}}}\ndata: {{k: '{text}'}}\n---\n")
+    };
+    let maps = |text: &str| (0..4998).map(|at| map(at, text)).collect::<String>();
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: zz-data}\nspec: {accessModes: [ReadWriteOnce], \
+                 resources: {requests: {storage: 1Gi}}}\n---\n";
+    let old = maps("a") + claim + &rollout("zz-web", 2, "web:1");
+    let new = maps("b") + &rollout("zz-web", 2, "web:2");
+    let plan = plan(&old, &new, &rules());
+    assert_eq!(plan.objects.len(), 5000);
+    let text = anstream::adapter::strip_str(&output::text(&plan)).to_string();
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in {text}"));
+    let order = [
+        "Rollout shop/zz-web: new rollout",
+        "PersistentVolumeClaim shop/zz-data: it is deleted",
+        "What changes",
+        "delete PersistentVolumeClaim shop/zz-data",
+        "change Rollout shop/zz-web",
+        "change ConfigMap shop/map-0 ",
+        "change 4600 more of kind ConfigMap",
+    ];
+    assert!(order.is_sorted_by_key(|part| at(part)), "{text}");
+    assert!(text.lines().count() < 1500, "{} lines", text.lines().count());
+    let markdown = output::markdown(&plan, output::LIMIT, &|_| None);
+    assert!(
+        markdown.len() <= output::LIMIT && markdown.contains("zz-web") && markdown.contains("zz-data"),
+        "{}",
+        markdown.len()
+    );
+    assert_eq!(markdown.matches("<details>").count(), markdown.matches("</details>").count());
 }
 
 #[test]

@@ -126,7 +126,7 @@ struct Observed {
 /// The objects of both sides, as they are.
 async fn observed(cluster: &Cluster, sets: &Sets) -> anyhow::Result<Observed> {
     let mut observed = Observed { live: HashMap::new(), forbidden: HashMap::new() };
-    for desired in sets.new.objects.iter().chain(&sets.old.objects).take(COMPARED) {
+    for desired in sets.new.with_hooks().chain(sets.old.with_hooks()).take(COMPARED) {
         let id = &desired.id;
         if observed.live.contains_key(id) || observed.forbidden.contains_key(id) {
             continue;
@@ -359,9 +359,36 @@ async fn compare_all(
             found.objects.push(object);
         }
     }
+    found.objects.extend(refused_hooks(cluster, sets, &changed, &created, live).await);
     // What is refused comes first, then what changes.
     found.objects.sort_by_key(|object| (object.refused.is_empty(), object.change.is_empty(), object.id.clone()));
     Ok(found)
+}
+
+/// The changed hooks that the server refuses. One that is there from an earlier commit is deleted before it runs again, so it is
+/// not compared with.
+async fn refused_hooks(
+    cluster: &Cluster,
+    sets: &Sets,
+    changed: &BTreeSet<&Id>,
+    created: &BTreeSet<&Text>,
+    live: &Objects,
+) -> Vec<LiveObject> {
+    let mut refused = Vec::new();
+    let hooks = sets.new.hooks.iter().filter(|hook| changed.contains(&hook.id) && !live.contains_key(&hook.id));
+    for hook in hooks.filter(|hook| hook.sort.served && !created.contains(&hook.id.namespace)).take(COMPARED) {
+        let (resource, place) = diff::served(hook);
+        if let Err(error) = cluster.api.apply(&resource, &place, &hook.object, Force::Taken, Run::Dry).await {
+            let id = hook.id.clone();
+            refused.push(LiveObject {
+                id,
+                change: String::new(),
+                drift: String::new(),
+                refused: error.words().to_owned(),
+            });
+        }
+    }
+    refused
 }
 
 /// How a live object differs from what the old side wants: nobody's commit.
@@ -512,6 +539,20 @@ mod tests {
         let live = plan.live.unwrap();
         assert_eq!(live.unseen, ["ConfigMap shop/a: configmaps is forbidden"]);
         assert!(live.objects.iter().any(|object| object.id.kind == "Service" && !object.change.is_empty()));
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_the_server_refuses_is_said() {
+        let cluster = cluster(&[], "nothing");
+        let job = |policy: &str| {
+            format!(
+                "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: migrate, annotations: {{tidegate.dev/hook: before-sync}}}}\nspec:\n  \
+                 template: {{spec: {{restartPolicy: {policy}, containers: [{{name: c, image: 'app:1'}}]}}}}\n"
+            )
+        };
+        assert_eq!(refusals(&plan_of(&cluster, "", &job("Never")).await), [""; 0]);
+        let [refused] = refusals(&plan_of(&cluster, "", &job("Always")).await).try_into().unwrap();
+        assert!(refused.starts_with("Job default/migrate: ") && refused.contains("restartPolicy"), "{refused}");
     }
 
     fn rollout(image: &str) -> String {

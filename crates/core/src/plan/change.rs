@@ -74,17 +74,17 @@ pub struct Changes {
 
 /// Compares two sets. `namespace` is that of objects that name none.
 pub fn changes(old: &Set, new: &Set, namespace: &str) -> Changes {
-    let before: HashMap<&Id, &Desired> = old.objects.iter().map(|desired| (&desired.id, desired)).collect();
-    let after: HashMap<&Id, &Desired> = new.objects.iter().map(|desired| (&desired.id, desired)).collect();
+    let before: HashMap<&Id, &Desired> = old.with_hooks().map(|desired| (&desired.id, desired)).collect();
+    let after: HashMap<&Id, &Desired> = new.with_hooks().map(|desired| (&desired.id, desired)).collect();
     let mut pairs: Vec<hash::Pair<'_>> = Vec::new();
     let mut unchanged = 0;
-    for desired in &new.objects {
+    for desired in new.with_hooks() {
         match before.get(&desired.id) {
             Some(old) if is_same(old, desired) => unchanged += 1,
             old => pairs.push((old.copied(), Some(desired))),
         }
     }
-    pairs.extend(old.objects.iter().filter(|old| !after.contains_key(&old.id)).map(|old| (Some(old), None)));
+    pairs.extend(old.with_hooks().filter(|old| !after.contains_key(&old.id)).map(|old| (Some(old), None)));
     let hash = hash::of(pairs.iter().copied(), namespace);
     let mut objects: Vec<Change> = pairs.into_iter().filter_map(change).collect();
     objects.sort_by_cached_key(|change| (rank(change), change.id.clone()));
@@ -129,7 +129,10 @@ fn note(what: What, of: &Desired) -> String {
         (What::Create | What::Change, _) if policy.suspended => {
             "is not applied for now: it is annotated with tidegate.dev/suspend: true".to_owned()
         }
-        (What::Create | What::Change | What::Delete, Apply::Always | Apply::Once) => String::new(),
+        (What::Create | What::Change | What::Delete, Apply::Always | Apply::Once) => {
+            let phase = policy.hook.as_ref().map(|hook| hook.phase.name());
+            phase.map_or_else(String::new, |phase| format!("a {phase} hook: it runs once for each commit"))
+        }
     }
 }
 

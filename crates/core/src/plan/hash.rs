@@ -98,6 +98,21 @@ mod tests {
     }
 
     #[test]
+    fn a_hook_is_content() {
+        let hook = |image: &str| {
+            format!(
+                "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: migrate, annotations: {{tidegate.dev/hook: before-sync}}}}\nspec:\n  \
+                 template: {{spec: {{restartPolicy: Never, containers: [{{name: c, image: '{image}'}}]}}}}\n"
+            )
+        };
+        let (one, two, none) = (hook("app:1"), hook("app:2"), hash("default", &[], &[]));
+        let changed = hash("default", &[("a.yaml", &one)], &[("a.yaml", &two)]);
+        assert_ne!(changed, none);
+        assert_ne!(changed, hash("default", &[], &[("a.yaml", &two)]));
+        assert_ne!(none, hash("default", &[("a.yaml", &one)], &[]));
+    }
+
+    #[test]
     fn the_definition_does_not_change_by_accident() {
         assert_eq!(hash("default", &[], &[]), hex(digest(&SHA256, b"tidegate plan 1\n").as_ref()),);
         let object = r#"{"apiVersion":"v1","data":{"k":"x"},"kind":"ConfigMap","metadata":{"name":"a"}}"#;

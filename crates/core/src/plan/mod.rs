@@ -12,6 +12,7 @@ pub mod change;
 pub mod escape;
 pub mod forecast;
 pub mod hash;
+pub mod hook;
 pub mod kinds;
 pub mod live;
 pub mod output;
@@ -23,6 +24,7 @@ pub mod warning;
 use crate::{lint::rule::Severity, sync::set::Problem};
 
 pub use change::{Change, What, changes};
+pub use hook::PlannedHook;
 pub use live::Live;
 pub use start::{RolloutPlan, Starts};
 pub use warning::Warning;
@@ -57,6 +59,8 @@ pub struct Plan {
     pub unchanged: usize,
     /// The Rollouts that it concerns.
     pub rollouts: Vec<RolloutPlan>,
+    /// The hooks that it runs, in their order.
+    pub hooks: Vec<PlannedHook>,
     /// What is wrong with it, the worst first.
     pub warnings: Vec<Warning>,
     /// How it compares with a cluster, if that was asked.

@@ -47,12 +47,17 @@ impl Set {
         Set { problems: vec![problem], ..Set::default() }
     }
 
+    /// Its objects, and what it runs once.
+    pub fn with_hooks(&self) -> impl Iterator<Item = &Desired> {
+        self.objects.iter().chain(&self.hooks)
+    }
+
     /// A digest of every object with its content: two sets with the same digest want the same, in whichever files their objects
     /// stand.
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| {
             let line = |object: &Desired| format!("{}/{}\t{}\n", object.id.group, object.id, object.digest);
-            let mut lines: Vec<String> = self.objects.iter().chain(&self.hooks).map(line).collect();
+            let mut lines: Vec<String> = self.with_hooks().map(line).collect();
             lines.sort_unstable();
             let digest = ring::digest::digest(&ring::digest::SHA256, lines.concat().as_bytes());
             digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()

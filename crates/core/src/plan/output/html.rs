@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use super::{asked, counts, facts, picture::svg, side, text::waiting};
+use super::{asked, counts, facts, numbered, picture::svg, side, text::waiting};
 use crate::plan::{
     Live, Plan, RolloutPlan,
     escape::{html as escaped, line},
     forecast::{Forecast, length},
+    hook::moment,
 };
 
 const STYLE: &str = "\
@@ -44,6 +45,15 @@ pub fn html(plan: &Plan) -> String {
     if !plan.rollouts.is_empty() {
         out += "<h2>What it starts</h2>\n";
         plan.rollouts.iter().for_each(|rollout| started(&mut out, rollout));
+    }
+    if !plan.hooks.is_empty() {
+        out += "<h2>Hooks that run</h2>\n<ul>";
+        for hook in &plan.hooks {
+            let (phase, when) = (hook.phase.name(), moment(hook.phase));
+            let (id, file) = (escaped(&line(&hook.id.to_string())), escaped(&line(&hook.file)));
+            let _ = writeln!(out, "<li>{phase} <code>{id}</code> (<code>{file}:{}</code>): {when}</li>", hook.line);
+        }
+        out += "</ul>\n";
     }
     if !plan.warnings.is_empty() {
         out += "<h2>Warnings</h2>\n<ul>";
@@ -125,10 +135,9 @@ fn table(out: &mut String, forecast: &Forecast) {
     for step in &forecast.steps {
         let _ = writeln!(
             out,
-            "<tr><td>{}<td>{}/{}<td class=\"l\"><code>{}</code><td>{}%<td>{}%<td>{}<td>{}<td>{}<td class=\"l\">{}</tr>",
+            "<tr><td>{}<td>{}<td class=\"l\"><code>{}</code><td>{}%<td>{}%<td>{}<td>{}<td>{}<td class=\"l\">{}</tr>",
             length(step.at),
-            step.number,
-            step.of,
+            numbered(step),
             escaped(&line(&step.what)),
             step.weight,
             step.traffic,

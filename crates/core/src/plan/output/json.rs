@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     lint::rule::Severity,
-    plan::{Change, Live, Plan, RolloutPlan, Side, Starts, Warning, What, forecast::Forecast},
+    plan::{Change, Live, Plan, PlannedHook, RolloutPlan, Side, Starts, Warning, What, forecast::Forecast},
     sync::id::Id,
 };
 
@@ -36,6 +36,7 @@ pub fn json(plan: &Plan) -> String {
         "problems": plan.problems.iter().map(problem).collect::<Vec<_>>(),
         "objects": plan.objects.iter().map(object).collect::<Vec<_>>(),
         "rollouts": plan.rollouts.iter().map(rollout).collect::<Vec<_>>(),
+        "hooks": plan.hooks.iter().map(hook).collect::<Vec<_>>(),
         "warnings": plan.warnings.iter().map(warning).collect::<Vec<_>>(),
         "live": plan.live.as_ref().map(live),
     });
@@ -133,6 +134,11 @@ fn forecast(forecast: &Forecast) -> Json {
         "lowest": {"available": forecast.lowest.0, "wanted": forecast.lowest.1},
         "curve": curve.collect::<Vec<_>>(),
     })
+}
+
+fn hook(hook: &PlannedHook) -> Json {
+    let (phase, file) = (hook.phase.name(), hook.file.as_str());
+    named(&hook.id, json!({"phase": phase, "wave": hook.wave, "file": file, "line": hook.line}))
 }
 
 fn warning(warning: &Warning) -> Json {

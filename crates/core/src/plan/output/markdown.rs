@@ -5,13 +5,14 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use super::{asked, counts, drawing, facts, side, text::waiting};
+use super::{asked, counts, drawing, facts, numbered, side, text::waiting};
 use crate::{
     lint::rule::Severity,
     plan::{
         Change, Live, Plan, RolloutPlan, Warning, What,
         escape::{cell, code, fence, line, prose, summary},
         forecast::{Forecast, length},
+        hook::moment,
     },
 };
 
@@ -80,6 +81,16 @@ fn whole(plan: &Plan, detail: Detail, pictures: &dyn Fn(&RolloutPlan) -> Option<
         }
         more(&mut out, plan.rollouts.len(), detail.names.max(10));
     }
+    if !plan.hooks.is_empty() {
+        out += "#### Hooks that run\n\n";
+        for hook in plan.hooks.iter().take(detail.names.max(10)) {
+            let (phase, when) = (hook.phase.name(), moment(hook.phase));
+            let (id, place) = (code(&hook.id.to_string()), code(&format!("{}:{}", hook.file, hook.line)));
+            let _ = writeln!(out, "- {phase} {id} ({place}): {when}");
+        }
+        more(&mut out, plan.hooks.len(), detail.names.max(10));
+        out.push('\n');
+    }
     if !plan.warnings.is_empty() {
         warnings(&mut out, &plan.warnings, detail);
     }
@@ -137,10 +148,9 @@ fn table(out: &mut String, forecast: &Forecast) {
     for step in &forecast.steps {
         let _ = writeln!(
             out,
-            "| {} | {}/{} | {} | {}% | {}% | {} | {} | {} | {} |",
+            "| {} | {} | {} | {}% | {}% | {} | {} | {} | {} |",
             length(step.at),
-            step.number,
-            step.of,
+            numbered(step),
             cell(&step.what),
             step.weight,
             step.traffic,

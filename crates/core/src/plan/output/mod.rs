@@ -15,7 +15,7 @@ pub use text::text;
 use super::{
     Plan, RolloutPlan, Side, Starts, What,
     escape::line,
-    forecast::{Query, length},
+    forecast::{Query, Step, length},
 };
 
 /// `main (1a2b3c4d)`
@@ -77,6 +77,15 @@ fn facts(rollout: &RolloutPlan) -> Vec<String> {
     }
     facts.push(format!("never below {least} available of {wanted} wanted"));
     facts
+}
+
+/// `2/4`; before the first step and after the last one there is no number.
+fn numbered(step: &Step) -> String {
+    match step.number {
+        0 => "start".to_owned(),
+        number if number > step.of => "end".to_owned(),
+        number => format!("{number}/{}", step.of),
+    }
 }
 
 /// What a metric said when it was asked: `rate: Successful [0.99]`

@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use super::{asked, counts, drawing, facts, side};
+use super::{asked, counts, drawing, facts, numbered, side};
 use crate::{
     lint::rule::Severity,
     plan::{
-        Change, Live, Plan, RolloutPlan, Warning, What,
+        Change, Live, Plan, PlannedHook, RolloutPlan, Warning, What,
         escape::{line, visible},
         forecast::{Forecast, WaitsFor, length},
+        hook::moment,
     },
 };
 
@@ -42,6 +43,14 @@ pub fn text(plan: &Plan) -> String {
         heading(&mut out, "What it starts");
         for (index, rollout) in plan.rollouts.iter().enumerate() {
             started(&mut out, rollout, index < FORECASTS);
+        }
+    }
+    if !plan.hooks.is_empty() {
+        heading(&mut out, "Hooks that run");
+        plan.hooks.iter().take(NAMED).for_each(|hook| runs(&mut out, hook));
+        let left = plan.hooks.len().saturating_sub(NAMED);
+        if left > 0 {
+            let _ = writeln!(out, "  and {left} more; `-o json` lists them all");
         }
     }
     if !plan.warnings.is_empty() {
@@ -101,7 +110,7 @@ fn table(out: &mut String, forecast: &Forecast) {
     for step in &forecast.steps {
         rows.push([
             length(step.at),
-            format!("{}/{}", step.number, step.of),
+            numbered(step),
             format!("{}%", step.weight),
             format!("{}%", step.traffic),
             step.stable.to_string(),
@@ -156,6 +165,12 @@ pub(super) fn waiting(waits_for: WaitsFor, lasts: &str) -> String {
         WaitsFor::Approval => "approval".to_owned(),
         WaitsFor::Pods | WaitsFor::Pause | WaitsFor::Analysis => format!("{} {lasts}", waits_for.as_str()),
     }
+}
+
+fn runs(out: &mut String, hook: &PlannedHook) {
+    let (phase, when) = (hook.phase.name(), moment(hook.phase));
+    let (id, file) = (line(&hook.id.to_string()), line(&hook.file));
+    let _ = writeln!(out, "  {phase} {id} ({file}:{}): {when}", hook.line);
 }
 
 fn warned(out: &mut String, warning: &Warning) {
