@@ -13,7 +13,7 @@ use crate::plan::{
 const STYLE: &str = "\
 :root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:0 auto;padding:1rem;overflow-wrap:anywhere}\
 h1{font-size:1.4rem}h2{font-size:1.15rem;margin-top:2rem}h3{font-size:1rem}\
-.wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
+.wide{overflow-x:auto}table{border-collapse:collapse;overflow-wrap:normal;white-space:nowrap;font-variant-numeric:tabular-nums}\
 td,th{padding:.2rem .6rem;border-bottom:1px solid #8884;text-align:right}td.l,th.l{text-align:left}\
 pre{overflow-x:auto;background:#8881;padding:.6rem;border-radius:4px;font-size:13px;overflow-wrap:normal}\
 ins{color:#1a7f37;text-decoration:none}del{color:#cf222e;text-decoration:none}\
