@@ -48,7 +48,7 @@
 //! # The rules
 //!
 //! 1. Only `io/`, `embedded/http`, `listen`, `sim/`, `cmd/` and `main.rs` touch a runtime, a client, files, sockets, processes, the
-//!    environment, the clock or chance. `tests/modules.rs` says so.
+//!    environment, the clock or chance. `tests/it/modules.rs` says so.
 //! 2. The core has no errors: problems and reasons are values, made into text in one place.
 //! 3. Bad input gets one clear message and changes nothing.
 //! 4. The embedded cluster must not drift into fiction: `tests/conformance` plays the same requests to it and to a real

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
-use crate::{
+use super::{
     corpus::World,
     play::{Answer, Body},
 };
@@ -396,8 +396,8 @@ fn sort_causes(status: &mut Map<String, Value>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::server::Reply;
     use super::*;
-    use crate::server::Reply;
 
     fn answer(body: Value) -> Answer {
         let head = Reply { code: 200, content: "application/json".into(), ..Reply::default() };

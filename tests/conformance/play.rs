@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Instant};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{
+use super::{
     corpus::{Pick, Step, Story, fill, fill_value},
     server::{Call, Next, Reply, Server, Watch},
 };

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::corpus;
+use super::corpus;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;

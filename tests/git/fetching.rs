@@ -10,7 +10,7 @@ use tidegate::{
     model::{git_source::Reference, remote::Remote},
 };
 
-use crate::{
+use super::{
     repository::{Made, listing},
     server::{ADVERTISEMENT, RESULT, Server, git, reply, speak},
 };

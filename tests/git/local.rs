@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tidegate::io::git::{Store, Watch};
 use tokio::time::timeout;
 
-use crate::repository::Made;
+use super::repository::Made;
 
 #[test]
 fn statuses_are_notes_that_git_shows() {

@@ -3,7 +3,7 @@
 
 use std::{ffi::OsString, fs, path::Path, process::Command};
 
-use crate::fetching::CANARY;
+use super::fetching::CANARY;
 
 /// The `sshd` to fetch through and push to; a server inside this process if none is named.
 pub fn sshd() -> Option<OsString> {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use tidegate::io::git::{FetchLimits, Pushed, Revert, Store, branch, push};
 
-use crate::{
+use super::{
     fetching::Reader,
     repository::Made,
     server::{Server, reply},

@@ -7,7 +7,7 @@ use tidegate::{
     model::git_source::Reference,
 };
 
-use crate::repository::{FILE, FOLDER, LINK, Made, SUBMODULE, listing};
+use super::repository::{FILE, FOLDER, LINK, Made, SUBMODULE, listing};
 
 fn paths(files: &Files) -> Vec<&str> {
     files.files.iter().map(|file| file.path.as_str()).collect()

@@ -88,11 +88,11 @@ impl Server {
 
 /// A certificate for this machine.
 pub fn certificate() -> (ServerConfig, String) {
-    serving(&crate::authority::issue())
+    serving(&super::authority::issue())
 }
 
 /// A server with this certificate, and the authority to trust.
-pub fn serving(issued: &crate::authority::Issued) -> (ServerConfig, String) {
+pub fn serving(issued: &super::authority::Issued) -> (ServerConfig, String) {
     let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();
     let chain = CertificateDer::pem_slice_iter(issued.certificate.as_bytes()).collect::<Result<_, _>>().unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -19,7 +19,7 @@ use russh::{
 };
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 
-use crate::{fetching::CANARY, keys, openssh};
+use super::{fetching::CANARY, keys, openssh};
 
 /// A host that lets one key in.
 pub struct Shell {

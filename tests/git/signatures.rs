@@ -8,7 +8,7 @@ use tidegate::{
     model::git_source::{Reference, Signed},
 };
 
-use crate::{keys, openssh};
+use super::{keys, openssh};
 
 /// A repository in which Ada and Eve sign.
 struct Signing {

@@ -7,7 +7,7 @@ use tidegate::{
     model::git_source::Reference,
 };
 
-use crate::{
+use super::{
     fetching::{CANARY, Reader},
     openssh,
     repository::Made,

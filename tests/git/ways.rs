@@ -15,7 +15,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::{
+use super::{
     fetching::{CANARY, Reader},
     repository::Made,
     server::{Server, git, reply},

@@ -11,7 +11,7 @@ use tidegate::{
     model::{arguments, compose, event::Event, go_json, parse},
 };
 
-use crate::check;
+use super::check;
 
 fn read<T: serde::de::DeserializeOwned + Default>(json: &Json) -> T {
     api::read(&Value::from(json.clone())).object

@@ -13,7 +13,7 @@ fn printed(affinity: Option<Value>) -> Json {
 
 #[test]
 fn vectors_anti_affinity() {
-    crate::check("anti-affinity", |input, _| {
+    super::check("anti-affinity", |input, _| {
         let rollout = Value::from(input["rollout"].clone());
         let live = Some(Value::from(input["liveAffinity"].clone())).filter(|live| !live.is_null());
         let template = rollout.at(&["spec", "template"]).cloned().unwrap_or_default();
@@ -21,7 +21,7 @@ fn vectors_anti_affinity() {
         let stable = rollout.str_at(&["status", "stableRS"]).unwrap_or_default();
         let namespace = rollout.str_at(&["metadata", "namespace"]).unwrap_or_default();
         let affinity = template.at(&["spec", "affinity"]).filter(|affinity| !affinity.is_null());
-        let Some(rule) = AntiAffinity::of(&crate::rollouts::rollout(&input["rollout"]).spec.strategy) else {
+        let Some(rule) = AntiAffinity::of(&super::rollouts::rollout(&input["rollout"]).spec.strategy) else {
             return Some(json!({
                 "generated": printed(affinity.cloned()), "injectedIndex": -1, "needsUpdate": false, "removed": printed(live),
             }));

@@ -7,7 +7,7 @@ use tidegate::{
     rollout::replicas::{self, Sets},
 };
 
-use crate::rollouts::{rollout, set, sets};
+use super::rollouts::{rollout, set, sets};
 
 fn answer(input: &Json) -> Option<Json> {
     let rollout = rollout(&input["rollout"]);
@@ -24,12 +24,12 @@ fn answer(input: &Json) -> Option<Json> {
 
 #[test]
 fn vectors_basic_canary_replicas() {
-    crate::check("basic-canary-replicas", |input, _| answer(input));
+    super::check("basic-canary-replicas", |input, _| answer(input));
 }
 
 #[test]
 fn vectors_traffic_canary_replicas() {
-    crate::check("traffic-canary-replicas", |input, expect| {
+    super::check("traffic-canary-replicas", |input, expect| {
         // An abort with a shrinking stable version and an explicit delay for the canary: 1.10.1 waits with the weight for
         // the canary to shrink, the canary for the stable version to be whole, and that for the weight. Later releases
         // look at the stable version alone, and so do we.

@@ -8,7 +8,7 @@ use tidegate::{
     kubernetes::value::Value as Tree,
 };
 
-use crate::check;
+use super::check;
 
 /// What the library says of a text that is no expression, whatever the values.
 fn is_syntax(error: &str) -> bool {

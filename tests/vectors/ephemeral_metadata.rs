@@ -9,7 +9,7 @@ fn map(value: &Value, path: &[&str]) -> Json {
 
 #[test]
 fn vectors_ephemeral_metadata() {
-    crate::check("ephemeral-metadata", |input, expect| {
+    super::check("ephemeral-metadata", |input, expect| {
         let set = Value::from(input["replicaSet"].clone());
         let wanted: Option<PodTemplateMetadata> = serde_json::from_value(input["podMetadata"].clone()).unwrap();
         let synced = ephemeral::sync(&set, wanted.as_ref());

@@ -12,7 +12,7 @@ use tidegate::{
     kubernetes::value::Value,
 };
 
-use crate::check;
+use super::check;
 
 fn read<T: serde::de::DeserializeOwned + Default>(json: &Json) -> T {
     api::read(&Value::from(json.clone())).object

@@ -5,12 +5,12 @@ use tidegate::rollout::history::{Limits, Outcome, Run, outdated};
 
 #[test]
 fn vectors_history_cleanup() {
-    crate::check("history-cleanup", |input, _| {
+    super::check("history-cleanup", |input, _| {
         let items: Vec<&Json> = input["items"].as_array().into_iter().flatten().collect();
         let runs: Vec<Run> = items.iter().copied().map(run).collect();
         let limit = |name: &str| input[name].as_i64().unwrap() as i32;
         let limits = Limits { successful: limit("successfulLimit"), unsuccessful: limit("unsuccessfulLimit") };
-        let gone = outdated(&runs, &crate::rollouts::sets(&input["replicaSets"]), limits);
+        let gone = outdated(&runs, &super::rollouts::sets(&input["replicaSets"]), limits);
         Some(json!({"delete": gone.iter().map(|index| &items[*index]["metadata"]["name"]).collect::<Vec<_>>()}))
     });
 }

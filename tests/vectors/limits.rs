@@ -10,11 +10,11 @@ use tidegate::{
     },
 };
 
-use crate::rollouts::{rollout, set, sets};
+use super::rollouts::{rollout, set, sets};
 
 #[test]
 fn vectors_limits() {
-    crate::check("limits", |input, _| {
+    super::check("limits", |input, _| {
         let rollout = rollout(&input["rollout"]);
         Some(match input["kind"].as_str() {
             Some("surge-unavailable") => {

@@ -13,7 +13,7 @@ use tidegate::{
 
 #[test]
 fn vectors_names() {
-    crate::check("names", |input, _| {
+    super::check("names", |input, _| {
         Some(match input["kind"].as_str().unwrap() {
             "parse-duration" => parse(input["text"].as_str().unwrap()),
             "print-duration" => {

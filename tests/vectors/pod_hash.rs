@@ -5,7 +5,7 @@ use tidegate::model::{go_json, hash};
 
 #[test]
 fn vectors_pod_hash() {
-    crate::check("pod-hash", |input, expect| {
+    super::check("pod-hash", |input, expect| {
         let template = input["template"].clone().into();
         let collisions = input["collisionCount"].as_i64().map(|count| count as i32);
         let mut answer = json!({"hash": hash::pod_template(&template, collisions).as_str()});

@@ -17,7 +17,7 @@ use tidegate::{
     model::arguments,
 };
 
-use crate::{check, server::Server};
+use super::{check, server::Server};
 
 fn read<T: serde::de::DeserializeOwned + Default>(json: &Json) -> T {
     api::read(&Value::from(json.clone())).object

@@ -5,7 +5,7 @@ use tidegate::model::refers::{self, Key};
 
 #[test]
 fn vectors_references() {
-    crate::check("references", |input, _| {
+    super::check("references", |input, _| {
         let text = |name: &str| input[name].as_str().unwrap();
         Some(match text("kind") {
             "virtual-service-name" => {
@@ -18,7 +18,7 @@ fn vectors_references() {
             }
             "canary-ingress-name" => json!({"name": refers::canary_ingress(text("rollout"), text("ingress"))}),
             _ => {
-                let rollout = crate::rollouts::rollout(&input["rollout"]);
+                let rollout = super::rollouts::rollout(&input["rollout"]);
                 let texts = |keys: Vec<Key>| keys.iter().map(Key::to_string).collect::<Vec<_>>();
                 json!({
                     "services": texts(refers::services(&rollout)),

@@ -7,11 +7,11 @@ use tidegate::{
     rollout::{replicas, restart, step},
 };
 
-use crate::rollouts::{rollout, set};
+use super::rollouts::{rollout, set};
 
 #[test]
 fn vectors_replicaset_helpers() {
-    crate::check("replicaset-helpers", |input, _| {
+    super::check("replicaset-helpers", |input, _| {
         let now = || input["now"].as_str().unwrap().parse::<Timestamp>().unwrap();
         Some(match input["kind"].as_str().unwrap() {
             "progress-threshold" => {

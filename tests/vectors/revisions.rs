@@ -12,7 +12,7 @@ fn annotations(object: &Json) -> Annotations {
 
 #[test]
 fn vectors_revisions() {
-    crate::check("revisions", |input, expect| match input["kind"].as_str() {
+    super::check("revisions", |input, expect| match input["kind"].as_str() {
         Some("set-annotations") => {
             let mut set = annotations(&input["replicaSet"]);
             let size = input["rollout"]["spec"]["replicas"].as_i64().unwrap_or(1) as i32;

@@ -9,51 +9,51 @@ use tidegate::{
     route::{self, Accepted, Apis, GroupVersion, Id, Kind, Leaf, Move, Routes, SmiVersion},
 };
 
-use crate::Case;
+use super::Case;
 
 #[test]
 fn vectors_router_nginx() {
-    crate::judge("router-nginx", |case| answer(case, Leaf::Nginx));
+    super::judge("router-nginx", |case| answer(case, Leaf::Nginx));
 }
 
 #[test]
 fn vectors_router_alb() {
-    crate::judge("router-alb", |case| answer(case, Leaf::Alb));
+    super::judge("router-alb", |case| answer(case, Leaf::Alb));
 }
 
 #[test]
 fn vectors_router_smi() {
-    crate::judge("router-smi", |case| answer(case, Leaf::Smi));
+    super::judge("router-smi", |case| answer(case, Leaf::Smi));
 }
 
 #[test]
 fn vectors_router_traefik() {
-    crate::judge("router-traefik", |case| answer(case, Leaf::Traefik));
+    super::judge("router-traefik", |case| answer(case, Leaf::Traefik));
 }
 
 #[test]
 fn vectors_router_istio() {
-    crate::judge("router-istio", |case| answer(case, Leaf::Istio));
+    super::judge("router-istio", |case| answer(case, Leaf::Istio));
 }
 
 #[test]
 fn vectors_router_ambassador() {
-    crate::judge("router-ambassador", |case| answer(case, Leaf::Ambassador));
+    super::judge("router-ambassador", |case| answer(case, Leaf::Ambassador));
 }
 
 #[test]
 fn vectors_router_apisix() {
-    crate::judge("router-apisix", |case| answer(case, Leaf::Apisix));
+    super::judge("router-apisix", |case| answer(case, Leaf::Apisix));
 }
 
 #[test]
 fn vectors_router_appmesh() {
-    crate::judge("router-appmesh", |case| answer(case, Leaf::AppMesh));
+    super::judge("router-appmesh", |case| answer(case, Leaf::AppMesh));
 }
 
 #[test]
 fn vectors_router_gateway() {
-    crate::judge("router-gateway", |case| {
+    super::judge("router-gateway", |case| {
         // What the server answers to a write is met by the engine, which begins its pass anew.
         if !case.input["conflicts"].is_null() || !case.input["apiErrors"].is_null() {
             return None;
@@ -115,7 +115,7 @@ fn answer(case: &Case, leaf: Leaf) -> Option<Json> {
 
 fn play(input: &Json, leaf: Leaf) -> Vec<Json> {
     let mut rollout = input["rollout"].clone();
-    let sets = crate::rollouts::sets(&input["replicaSets"]);
+    let sets = super::rollouts::sets(&input["replicaSets"]);
     // What exists and is not known is asked for before anything is decided.
     let objects = [&input["objects"], &input["uncachedObjects"]].into_iter().filter_map(Json::as_array).flatten();
     let settings = &input["settings"];
@@ -138,7 +138,7 @@ fn play(input: &Json, leaf: Leaf) -> Vec<Json> {
         if let Some(status) = call.get("status") {
             rollout["status"] = status.clone();
         }
-        let rollout = crate::rollouts::rollout(&rollout);
+        let rollout = super::rollouts::rollout(&rollout);
         let played = play_call(&rollout, leaf, &sets, &mut routes, call);
         if settings["pruneRuleNames"] == true {
             return prune_names(&mut routes, played);

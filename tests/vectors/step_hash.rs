@@ -9,7 +9,7 @@ use tidegate::{
 
 #[test]
 fn vectors_step_hash() {
-    crate::check("step-hash", |input, expect| {
+    super::check("step-hash", |input, expect| {
         let strategy = Value::from(input["strategy"].clone());
         let mut answer = json!({"hash": hash::steps(&strategy).as_str()});
         let read = api::read::<RolloutStrategy>(&strategy).object;

@@ -12,7 +12,7 @@ use tidegate::{
 
 #[test]
 fn vectors_template_equal() {
-    crate::check("template-equal", |input, expect| match input["kind"].as_str() {
+    super::check("template-equal", |input, expect| match input["kind"].as_str() {
         Some("equal") => {
             let desired = Prepared::of(&input["desired"].clone().into());
             Some(json!({"equal": desired.equals(&input["live"].clone().into())}))
@@ -32,7 +32,7 @@ fn found(input: &Json, expect: &Json) -> Option<Json> {
         template: &template,
         hash: &hash,
         recorded: &recorded,
-        anti_affinity: AntiAffinity::of(&crate::rollouts::rollout(&input["rollout"]).spec.strategy),
+        anti_affinity: AntiAffinity::of(&super::rollouts::rollout(&input["rollout"]).spec.strategy),
         altered: &[],
     };
     let found = find(&wanted, &sets);

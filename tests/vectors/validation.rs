@@ -10,7 +10,7 @@ use tidegate::{
     },
 };
 
-use crate::check;
+use super::check;
 
 pub fn read<T: serde::de::DeserializeOwned + Default>(object: &Value) -> T {
     api::read(&object.clone().into()).object

@@ -6,7 +6,7 @@ use tidegate::{
     model::{parse, problem::Words},
 };
 
-use crate::{check, validation::read};
+use super::{check, validation::read};
 
 #[test]
 fn vectors_validation_metrics() {

@@ -6,7 +6,7 @@ use tidegate::{
     model::references::{self, AnalysisRole, References, ServiceRole, Templates},
 };
 
-use crate::{
+use super::{
     check,
     validation::{field, read, shown},
 };

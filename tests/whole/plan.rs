@@ -4,7 +4,7 @@ use std::process::Command;
 
 use tidegate::kubernetes::value::Value;
 
-use crate::scene::{Scene, Tree};
+use super::scene::{Scene, Tree};
 
 fn map(name: &str, text: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{k: '{text}'}}\n")

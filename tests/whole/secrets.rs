@@ -10,7 +10,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use tidegate::{engine::key::Resource, value};
 
-use crate::scene::{Scene, Tree};
+use super::scene::{Scene, Tree};
 
 /// What all secrets of the story end with.
 const CANARY: &str = "Kq7zCanary9xW";

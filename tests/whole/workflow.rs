@@ -31,7 +31,7 @@ use tidegate::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::{
+use super::{
     scene::{Scene, Tree},
     server::{self, Server, reply},
 };

@@ -10,7 +10,7 @@ use tidegate_plugin::{
     rpc::{Answer, Channel},
 };
 
-use crate::{bytes, hex, lines, text};
+use super::{bytes, hex, lines, text};
 
 /// The call that a line describes; `None` for one that Argo's client never makes.
 fn call(line: &Json) -> Option<Call> {

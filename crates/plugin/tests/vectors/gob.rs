@@ -7,7 +7,7 @@ use tidegate_plugin::gob::{
     schema::{Field, Form, Of, SelfMade, Shape, Type},
 };
 
-use crate::{bytes, lines, text};
+use super::{bytes, lines, text};
 
 /// The types of the recording, as far as we send such types.
 fn schema() -> Arc<Schema> {
@@ -67,7 +67,7 @@ fn values_are_written_as_go_writes_them() {
                 _ => encoder.put_single(Of::Type(place), &value).expect("a value"),
             });
         }
-        assert_eq!(crate::hex(&out), text(line, "hex"), "{}", text(line, "name"));
+        assert_eq!(super::hex(&out), text(line, "hex"), "{}", text(line, "name"));
     }
     assert_eq!(seen, 7);
 }
@@ -101,7 +101,7 @@ fn basic_values_are_read_and_written_as_go_does() {
         };
         assert_eq!(shown, said);
         let again = Encoder::new(schema()).put_single(of, &values[0]).expect("a value");
-        assert_eq!(crate::hex(&again), text(&line, "hex"), "{}", text(&line, "name"));
+        assert_eq!(super::hex(&again), text(&line, "hex"), "{}", text(&line, "name"));
     }
     assert_eq!(seen, 34);
 }
@@ -149,7 +149,7 @@ fn show(value: &Value) -> String {
         Value::Map(pairs) => {
             format!("map[{}]", list(&mut pairs.iter().map(|(key, value)| format!("{}:{}", show(key), show(value)))))
         }
-        Value::Opaque(bytes) => format!("o{}", crate::hex(bytes)),
+        Value::Opaque(bytes) => format!("o{}", super::hex(bytes)),
         Value::Interface(None) => "nil".into(),
         Value::Interface(Some(named)) => format!("<{} {}>", named.name, show(&named.value)),
     }

@@ -7,7 +7,7 @@ use tidegate_plugin::{
     machine::{Availability, Entry, Move, Step, answered, due},
 };
 
-use crate::{lines, text};
+use super::{lines, text};
 
 /// What the sample plugin answers: the n-th of its results, and a count as its status.
 fn answer(config: &Json, operation: Operation, status: Option<&Json>) -> Result<StepResult, String> {

@@ -7,7 +7,7 @@ use tidegate_plugin::{
     rpc::Argument,
 };
 
-use crate::{bytes, hex, read, text};
+use super::{bytes, hex, read, text};
 
 /// The calls that a side made on a stream, as header and argument.
 fn calls(bytes: &[u8]) -> Vec<(String, Value)> {

@@ -1,5 +1,4 @@
 //! The wire types hold what the definitions allow: any object that fits the schema survives being read and written.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 mod arbitrary;
 mod served;

@@ -5,10 +5,10 @@
 //! server. `tests/conformance/run` starts both servers, compares them live over HTTP and checks that the recordings are
 //! still true. The corpus is in `corpus/` (the format: `corpus.rs`), the recordings in `answers/`, and what is allowed to
 //! differ, with the reason, in `known.yaml`.
-#![allow(missing_docs, clippy::unwrap_used, clippy::type_complexity)]
+#![allow(clippy::type_complexity)]
 
 mod compare;
-mod corpus;
+pub mod corpus;
 mod normal;
 mod play;
 mod server;

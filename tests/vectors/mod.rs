@@ -1,8 +1,7 @@
 //! Pairs of input and answer that were obtained by running Argo Rollouts 1.10.1: they decide what "the same" means.
 //!
-//! `cargo test --test vectors` reads the files beside this one; with `TIDEGATE_VECTORS=DIR` those of that folder (the same
+//! `cargo test --test it vectors::` reads the files beside this one; with `TIDEGATE_VECTORS=DIR` those of that folder (the same
 //! file names; one that is missing there is an error). One test per file, one module per category.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 mod analysis;
 mod anti_affinity;

@@ -1,7 +1,5 @@
 //! kube's own client on the embedded cluster, in process and under paused time: what a Rust controller relies on.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::{StreamExt, TryStreamExt, pin_mut};

@@ -1,12 +1,8 @@
 //! The bytes that Argo Rollouts and its plugins exchange, as recorded from its own client, both ways.
 
-#[path = "vectors/calls.rs"]
 mod calls;
-#[path = "vectors/gob.rs"]
 mod gob;
-#[path = "vectors/machine.rs"]
 mod machine;
-#[path = "vectors/sessions.rs"]
 mod sessions;
 
 use serde_json::Value as Json;

@@ -1,5 +1,4 @@
 //! `tidegate cluster` as its user meets it: a process, a port, a kubeconfig, a data file.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::{
     fs,

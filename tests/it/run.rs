@@ -1,5 +1,4 @@
 //! The daemon on the embedded cluster, over its real client and a real socket: the examples roll out.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::{sync::Arc, time::Duration};
 

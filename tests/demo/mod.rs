@@ -1,5 +1,4 @@
 //! `tidegate demo` and `tidegate dev`, as a person sees them in a pipe and on a terminal.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::{
     collections::HashSet,

@@ -65,7 +65,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 
 /// A recorded answer with bytes changed.
 fn changed() -> impl Strategy<Value = Vec<u8>> {
-    let answers = include_str!("vectors/metric.jsonl").lines().filter_map(|line| {
+    let answers = include_str!("../vectors/metric.jsonl").lines().filter_map(|line| {
         let line: Json = serde_json::from_str(line).ok()?;
         let hex = line["response_hex"].as_str()?.to_owned();
         (!hex.is_empty()).then(|| {

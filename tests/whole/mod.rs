@@ -1,5 +1,4 @@
 //! The program itself, from its command line: on a cluster of its own, with a repository, a daemon and people's commands.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../git/authority.rs"]
 mod authority;

@@ -1,5 +1,4 @@
 //! The map in SECURITY.md is complete, and what it promises of the build is so.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

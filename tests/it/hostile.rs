@@ -2,11 +2,6 @@
 //! answer is an answer: no panic, a Status for every refusal, and a refused request changes nothing.
 //!
 //! `TIDEGATE_SEED=n` tries other bends.
-#![allow(missing_docs, clippy::unwrap_used)]
-
-#[path = "conformance/corpus.rs"]
-#[allow(dead_code)]
-mod corpus;
 
 use std::{collections::BTreeMap, env, path::Path};
 
@@ -23,6 +18,8 @@ use tidegate::embedded::{
     store::{Config, Store},
 };
 use tower::ServiceExt;
+
+use super::conformance::corpus;
 
 #[test]
 fn bent_requests_are_answered_and_refusals_change_nothing() {

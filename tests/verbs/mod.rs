@@ -1,8 +1,7 @@
 //! The verbs as their user meets them: the real program on the embedded cluster, with `tidegate run` at work.
 //!
 //! Each story is a transcript in `stories/`: what was typed, what was printed, how it ended.
-//! `TIDEGATE_BLESS=1 cargo test --test verbs` writes the transcripts anew; look at the difference before keeping it.
-#![allow(missing_docs, clippy::unwrap_used)]
+//! `TIDEGATE_BLESS=1 cargo test --test program verbs::` writes the transcripts anew; look at the difference before keeping it.
 
 mod begins;
 mod ends;

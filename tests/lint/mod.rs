@@ -1,7 +1,6 @@
 //! What `tidegate lint` prints for the manifests in `cases/`: each file, or folder of files, beside its `.txt`.
 //!
-//! `TIDEGATE_BLESS=1 cargo test --test lint` writes the outputs anew; look at the difference before keeping it.
-#![allow(missing_docs, clippy::unwrap_used)]
+//! `TIDEGATE_BLESS=1 cargo test --test it lint::` writes the outputs anew; look at the difference before keeping it.
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,4 @@
 //! Two daemons and one Lease, on the embedded cluster, with a clock that jumps.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::Duration;
 

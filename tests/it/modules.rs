@@ -1,7 +1,6 @@
 //! The module rule: deciding is pure. Only `io/`, `embedded/http`, `embedded/listen`, `sim/`, `cmd/` and `main.rs` may name the
 //! runtime, a client, files, sockets, processes, the environment, the clock or randomness; everything else is a function of its
 //! arguments. Tests may do as they like.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::{fs, path::Path};
 

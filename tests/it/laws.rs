@@ -1,7 +1,5 @@
 //! Laws of the embedded cluster's store, over generated sequences of requests.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
