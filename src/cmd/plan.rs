@@ -200,7 +200,7 @@ fn recorded(file: &Path) -> anyhow::Result<Seen> {
         .and_then(|mut record: serde_json::Value| serde_json::from_value(record["seen"].take()));
     read.map_err(|error| {
         let remedy = "`tidegate run --record DIR` writes one file for each decision";
-        remedied(anyhow!("{shown} is no recorded decision: {error}"), remedy)
+        remedied(anyhow!("{shown} is not a recorded decision: {error}"), remedy)
     })
 }
 
