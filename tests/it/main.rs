@@ -8,14 +8,18 @@ mod api;
 mod client;
 #[path = "../conformance/mod.rs"]
 mod conformance;
+mod examples;
 #[path = "../git/mod.rs"]
 mod git;
 mod hostile;
 mod laws;
 mod lease;
+mod links;
 #[path = "../lint/mod.rs"]
 mod lint;
+mod map;
 mod modules;
+mod reference;
 mod run;
 mod security;
 #[path = "../vectors/mod.rs"]
