@@ -31,7 +31,7 @@
 //! | [`metric`] | what providers are asked, and what their answers mean; one leaf per provider |
 //! | [`sync`] | deciding about a GitSource: the objects of a commit, what is applied and pruned, what the commit is told |
 //! | [`manifest`] | bytes of files to objects that know their places |
-//! | [`engine`] | the loop the machines share, without its I/O: queue, fence, cache, what is counted |
+//! | [`engine`] | the one loop of Rollouts, AnalysisRuns, Experiments and Services, without its I/O: driver, pass, queue, fence, cache |
 //! | [`forge`] | telling commits how they went, webhooks; one leaf per git host |
 //! | [`install`] | what to install in a cluster: accounts, rights, the Deployment |
 //! | [`lint`] | manifests to every problem they have |

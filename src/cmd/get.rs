@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     api::constants::kind,
-    engine::{cache::Cache, key::Resource},
-    io::{follow::Following, pass::resource, watch::Scope},
+    engine::{cache::Cache, key::Resource, resource},
+    io::{follow::Following, watch::Scope},
     kubernetes::value::Value,
     tree::{self, ExperimentTree, RolloutTree, Seen},
 };

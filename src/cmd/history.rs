@@ -9,7 +9,7 @@ use super::{
     print::{Format, say, show, show_all},
     remedied,
 };
-use crate::{api::constants::annotation, io::pass::resource, kubernetes::object, tree, tree::table};
+use crate::{api::constants::annotation, engine::resource, kubernetes::object, tree, tree::table};
 
 /// The arguments of `tidegate history`.
 #[derive(Debug, Args)]

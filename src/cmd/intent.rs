@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     api::{self, Rollout, Time, constants},
-    engine::key::Resource,
-    io::{api::Error, pass::resource},
+    engine::{key::Resource, resource},
+    io::api::Error,
     kubernetes::{duration, value::Value},
     rollout::intent::{self, Promoted, Promotion, Writes},
 };

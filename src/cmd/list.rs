@@ -11,10 +11,9 @@ use super::{
     print::{Format, Watch, note, show_all, stream},
 };
 use crate::{
-    engine::cache::place_of,
+    engine::{cache::place_of, resource},
     io::{
         follow::Following,
-        pass::resource,
         watch::{self, Scope},
     },
     kubernetes::value::Value,

@@ -11,7 +11,7 @@ use super::{
     undo::holder,
 };
 use crate::{
-    io::pass::resource,
+    engine::resource,
     rollout::intent::{self, Source},
 };
 

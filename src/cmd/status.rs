@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     api::{self, Rollout},
-    io::{follow::Following, pass::resource, watch::Scope},
+    engine::resource,
+    io::{follow::Following, watch::Scope},
     kubernetes::value::Value,
     model::health::{Health, Phase},
     rollout::wait::Wait,

@@ -10,8 +10,7 @@ use super::{
     synced::{self, Hold},
 };
 use crate::{
-    engine::key::Resource,
-    io::pass::resource,
+    engine::{key::Resource, resource},
     kubernetes::{selector::Labels, value::Value},
     rollout::intent::{self, Source, Undo},
 };

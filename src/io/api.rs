@@ -14,6 +14,7 @@ use std::{
 use http::{Method, Request, header};
 use kube::Client;
 use thiserror::Error;
+use tokio::time::timeout;
 
 use super::{lease::Gate, metrics::Shared, outage::Outages};
 use crate::{
@@ -24,6 +25,9 @@ use crate::{
     },
     kubernetes::value::{Part, Value},
 };
+
+/// How long a request may take, but for a watch: as long as an API server itself gives it.
+pub const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 
 /// What the server did not do, and why.
 #[derive(Debug, Error)]
@@ -376,13 +380,10 @@ impl Api {
         }
         let bytes = body.map(|(_, body)| body.to_json().into_bytes()).unwrap_or_default();
         let request = request.body(bytes).map_err(|error| unreachable(error.to_string()))?;
-        let asked = self.client.request_text(request);
-        let answered = match self.patience {
-            None => asked.await.map_err(|error| Error::of(&method, path, error)),
-            Some(patience) => match tokio::time::timeout(patience, asked).await {
-                Ok(answered) => answered.map_err(|error| Error::of(&method, path, error)),
-                Err(_) => Err(unreachable(format!("no answer within {patience:?}"))),
-            },
+        let limit = self.patience.unwrap_or(REQUEST_LIMIT);
+        let answered = match timeout(limit, self.client.request_text(request)).await {
+            Ok(answered) => answered.map_err(|error| Error::of(&method, path, error)),
+            Err(_) => Err(unreachable(format!("no answer within {limit:?}"))),
         };
         self.count(&method, path, answered.as_ref().err());
         let text = answered?;

@@ -4,7 +4,6 @@
 pub mod api;
 pub mod clock;
 pub mod comment;
-pub mod compare;
 pub mod daemon;
 #[cfg(test)]
 #[path = "../../crates/embedded/src/listen/failing.rs"]
@@ -15,15 +14,14 @@ pub mod git;
 pub mod http;
 pub mod kinds;
 pub mod lease;
-pub mod measure;
 pub mod metrics;
 pub mod oidc;
 pub mod outage;
 pub mod outbound;
-pub mod pass;
 pub mod query;
 pub mod serve;
 pub mod source;
 pub mod watch;
 pub mod web;
 pub mod webhook;
+pub mod world;

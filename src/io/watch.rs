@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use futures::AsyncBufReadExt;
 use http::{Method, Request};
-use tokio::{sync::mpsc::Sender, time::Instant};
+use tokio::{
+    sync::mpsc::Sender,
+    time::{Instant, timeout},
+};
 
-use super::api::{Api, Error};
+use super::api::{self, Api, Error};
 use crate::{
-    engine::{cache::News, key::Resource},
+    engine::{cache::News, key::Resource, resource},
     kubernetes::value::{Part, Value},
 };
 
@@ -19,6 +22,8 @@ use crate::{
 const PAGE: usize = 500;
 /// How long a stream lasts before it is taken up anew.
 const STREAM: Duration = Duration::from_secs(290);
+/// How long a stream may be silent: a little longer than it lasts.
+const SILENCE: Duration = Duration::from_secs(300);
 /// The first wait after an error; it doubles up to the longest.
 const FIRST: Duration = Duration::from_millis(100);
 /// The longest wait after an error.
@@ -52,15 +57,21 @@ impl Scope {
     }
 }
 
-/// Follows until the receiver is gone.
+/// Follows until the receiver is gone; what is delivered names the resource.
 pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
+    let resource = scope.resource.clone();
+    follow_as(api, scope, resource, news).await;
+}
+
+/// Follows until the receiver is gone; what is delivered carries this tag.
+pub async fn follow_as<T: Clone>(api: Api, scope: Scope, tag: T, news: Sender<(T, News)>) {
     let mut wait = FIRST;
     let mut version = None;
     let mut is_served = true;
     while !news.is_closed() {
         let outcome = match &mut version {
-            None => announced_list(&api, &scope, &news).await.map(|newest| version = Some(newest)),
-            Some(version) => stream(&api, &scope, version, &news).await,
+            None => announced_list(&api, &scope, &tag, &news).await.map(|newest| version = Some(newest)),
+            Some(version) => stream(&api, &scope, version, &tag, &news).await,
         };
         match outcome {
             Ok(()) => {
@@ -74,11 +85,13 @@ pub async fn follow(api: Api, scope: Scope, news: Sender<(Resource, News)>) {
                     version = None;
                     continue;
                 }
-                // Its definition is not installed, or no longer: who needs it is told, and it may come at any time.
-                if error.code() == Some(404) {
+                // Its definition is not installed, or no longer, or we may not see it: who needs it goes on without, and it
+                // may come at any time.
+                let is_forbidden = error.code() == Some(403) && resource::is_optional(&scope.resource);
+                if is_forbidden || error.code() == Some(404) {
                     version = None;
                     if std::mem::take(&mut is_served) {
-                        let _ = news.send((scope.resource.clone(), News::Unserved)).await;
+                        let _ = news.send((tag.clone(), News::Unserved)).await;
                     }
                 }
                 api.metrics().with(|metrics| metrics.watched_anew(&scope.resource.plural));
@@ -115,12 +128,12 @@ fn answered(api: &Api, scope: &Scope, asked: Instant) {
 }
 
 /// Lists everything and says so; answers the version it is from.
-async fn announced_list(api: &Api, scope: &Scope, news: &Sender<(Resource, News)>) -> Result<u64, Error> {
+async fn announced_list<T: Clone>(api: &Api, scope: &Scope, tag: &T, news: &Sender<(T, News)>) -> Result<u64, Error> {
     let asked = Instant::now();
     let (objects, version) = list(api, scope).await?;
     answered(api, scope, asked);
     // The receiver may be gone; then `follow` ends.
-    let _ = news.send((scope.resource.clone(), News::List(objects, version))).await;
+    let _ = news.send((tag.clone(), News::List(objects, version))).await;
     Ok(version)
 }
 
@@ -142,7 +155,13 @@ pub async fn list(api: &Api, scope: &Scope) -> Result<(Vec<Value>, u64), Error> 
 
 /// Hears of changes after a version, which is the last one heard of when the stream ends, also if it breaks: from an earlier
 /// one on the server would tell again what is past, and old objects would come back.
-async fn stream(api: &Api, scope: &Scope, version: &mut u64, news: &Sender<(Resource, News)>) -> Result<(), Error> {
+async fn stream<T: Clone>(
+    api: &Api,
+    scope: &Scope,
+    version: &mut u64,
+    tag: &T,
+    news: &Sender<(T, News)>,
+) -> Result<(), Error> {
     let seconds = STREAM.as_secs().to_string();
     let query = [
         ("watch", "true".to_owned()),
@@ -153,14 +172,22 @@ async fn stream(api: &Api, scope: &Scope, version: &mut u64, news: &Sender<(Reso
     let path = path(scope, &query)?;
     let broken = |cause: String| Error::Unreachable { method: Method::GET, path: path.clone(), cause };
     let request = Request::get(&path).body(Vec::new()).map_err(|error| broken(error.to_string()))?;
+    let late = |limit: Duration| broken(format!("nothing came within {limit:?}"));
     let asked = Instant::now();
-    let opened = api.client().request_stream(request).await;
-    let opened = opened.map_err(|error| Error::of(&Method::GET, &path, error));
+    let opened = match timeout(api::REQUEST_LIMIT, api.client().request_stream(request)).await {
+        Ok(opened) => opened.map_err(|error| Error::of(&Method::GET, &path, error)),
+        Err(_) => Err(late(api::REQUEST_LIMIT)),
+    };
     api.count(&Method::GET, &path, opened.as_ref().err());
     let mut lines = std::pin::pin!(opened?);
     answered(api, scope, asked);
     let mut line = Vec::new();
-    while lines.read_until(b'\n', &mut line).await.map_err(|error| broken(error.to_string()))? > 0 {
+    loop {
+        // The server ends the stream in time; who hears nothing for longer has lost the connection.
+        let read = timeout(SILENCE, lines.read_until(b'\n', &mut line)).await.map_err(|_| late(SILENCE))?;
+        if read.map_err(|error| broken(error.to_string()))? == 0 {
+            break;
+        }
         let event = Value::part_of_json(&line, scope.part).map_err(|error| broken(error.to_string()))?;
         line.clear();
         let object = event.get("object").cloned().unwrap_or_default();
@@ -186,7 +213,7 @@ async fn stream(api: &Api, scope: &Scope, version: &mut u64, news: &Sender<(Reso
             }
         };
         *version = at.unwrap_or(*version);
-        if news.send((scope.resource.clone(), heard)).await.is_err() {
+        if news.send((tag.clone(), heard)).await.is_err() {
             break;
         }
     }

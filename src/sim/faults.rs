@@ -123,11 +123,16 @@ impl Streams {
         stream.under_way.push_back((later(faults.lag()).max(last), news));
     }
 
-    /// The watch begins anew: what was under way is lost, and everything is listed.
+    /// The watch begins anew then: what was under way is lost, and everything is listed.
     pub fn begin_anew(&mut self, resource: &Resource, now: Timestamp) {
         let stream = self.0.entry(resource.clone()).or_default();
         stream.under_way.clear();
         stream.list_at = Some(now);
+    }
+
+    /// Nobody follows this resource any more.
+    pub fn end(&mut self, resource: &Resource) {
+        self.0.remove(resource);
     }
 
     /// What is delivered now, if anything is.

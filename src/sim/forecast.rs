@@ -10,7 +10,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{local::Local, measure::Outlook};
+use super::local::Local;
 use crate::{
     api::{self, Rollout, constants},
     embedded::{
@@ -18,8 +18,9 @@ use crate::{
         store::request::{Options, PatchType, Request, Verb},
     },
     engine::{
+        analysis::Outlook,
         key::{Place, Resource},
-        observe::resource,
+        resource,
     },
     kubernetes::{
         object::{self, Object},
@@ -64,7 +65,7 @@ impl Model {
     pub fn new(start: Timestamp) -> Model {
         let settings = Settings { seed: 1, jitter: SignedDuration::ZERO, ..Settings::default() };
         let mut local = Local::new(start, settings);
-        local.outlook = Some(Outlook::Succeeds);
+        local.settings().outlook = Some(Outlook::Succeeds);
         Model { local, refused: Vec::new() }
     }
 
@@ -383,7 +384,7 @@ impl Model {
 
     /// What happens if all measurements of an AnalysisRun fail: the way back. `None` if it changes nothing.
     fn fail(mut self, place: &Place, run: &str) -> Option<Return> {
-        self.local.outlook = Some(Outlook::Fails(run.to_owned()));
+        self.local.settings().outlook = Some(Outlook::Fails(run.to_owned()));
         let (mut end, mut failed) = (later(self.now(), LONGEST), None);
         loop {
             self.local.settle();

@@ -5,20 +5,22 @@
 //! Never waits: time jumps to the next moment at which something is due.
 
 use std::{
-    collections::HashSet,
-    sync::{Mutex, OnceLock, PoisonError},
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
     time::Instant,
 };
 
+use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     checker::Checker,
     faults::{Delivery, Fault, Faults, Streams},
-    measure::{Outlook, Web},
+    web::{OWN, Web},
+    world::Embedded,
 };
 use crate::{
-    api::{self, Rollout, constants},
+    api::{self, constants},
     embedded::{
         controllers::{Settings, World},
         store::{
@@ -28,24 +30,18 @@ use crate::{
     },
     engine::{
         cache::News,
-        compare,
-        key::{Key, Machine, ObjectKey, Place, Resource},
-        observe::{LiveAnswer, LiveCheck, resource},
-        queue,
+        driver::{Case, Driver, Next, Pass, Watch},
+        experiment,
+        key::{Key, Machine, Place, Resource},
+        machine, observe,
         state::{State, subject},
+        world::{Refusal, Trouble},
         write::{self, Write, Written},
     },
-    kubernetes::{
-        kind::Kind,
-        object::Object,
-        status::Status,
-        value::{Text, Value},
-    },
-    model::template,
-    rollout::{
-        Broken, Event, Seen, Verdict, View, check, decide, deliberate, diff, refused, rest::is_at_rest, services,
-    },
-    route::{self, Apis},
+    kubernetes::{kind::Kind, object::Object, status::Status, value::Value},
+    metric,
+    model::event::Event,
+    rollout::Seen,
 };
 
 /// Who writes.
@@ -61,12 +57,16 @@ const BUSY_PER_OBJECT: u32 = 32;
 pub struct Local {
     pub(super) store: Store,
     world: World,
-    pub(super) state: State,
+    driver: Driver,
+    /// The newest watch of each resource.
+    watches: BTreeMap<Resource, Watch>,
+    /// Those that the server does not know.
+    unserved: BTreeSet<Resource>,
     streams: Streams,
     /// The last version whose change the watches took in.
     cursor: u64,
-    /// The Rollouts that were met, by uid.
-    known: HashSet<Text>,
+    /// When the watches were ended last that no object needs.
+    swept: Timestamp,
     engine: Engine,
     writes: u64,
     /// How many steps were taken at which moment.
@@ -85,14 +85,12 @@ pub struct Local {
     pub events: Vec<(Place, Event)>,
     /// What the web answers to those who measure.
     pub web: Web,
-    /// How measurements end, if nobody is asked.
-    pub outlook: Option<Outlook>,
     /// What was announced about AnalysisRuns, oldest first.
     pub told: Vec<(Place, Event)>,
     /// What was announced about Experiments, oldest first.
     pub compared: Vec<(Place, Event)>,
     /// What was refused, because it would have broken a rule.
-    pub refused: Vec<(Place, Broken)>,
+    pub refused: Vec<(Place, String)>,
     /// What the engine asked the server to change, in its order; `None` if nobody reads it.
     pub requests: Option<Vec<String>>,
 }
@@ -108,15 +106,10 @@ enum Engine {
     Back(Timestamp),
 }
 
-/// Why a pass did not end.
-pub(super) enum Stop {
-    /// A write failed: try again, not before this moment if one is given.
-    Failed(Option<Timestamp>),
-    /// The server does not take a new object, for this reason.
-    Impossible(String),
-    /// The engine died.
-    Died,
-}
+/// How often watches are ended that no object needs, if anything happens at all.
+const SWEEP: SignedDuration = SignedDuration::from_secs(60);
+/// How soon a definition that was installed is found.
+const SERVED_AGAIN: SignedDuration = SignedDuration::from_secs(1);
 
 impl Local {
     /// A cluster with our custom resources and nothing else in it.
@@ -124,10 +117,15 @@ impl Local {
         let mut local = Local {
             store: furnished(start, settings.seed),
             world: World::new(settings),
-            state: State::default(),
+            driver: Driver::new(machine::Settings {
+                measuring: metric::Settings { namespace: OWN.to_owned(), ..metric::Settings::default() },
+                ..machine::Settings::default()
+            }),
+            watches: BTreeMap::new(),
+            unserved: BTreeSet::new(),
             streams: Streams::default(),
             cursor: 0,
-            known: HashSet::new(),
+            swept: start,
             engine: Engine::Running,
             writes: 0,
             steps: (start, 0),
@@ -138,7 +136,6 @@ impl Local {
             latency: SignedDuration::ZERO,
             events: Vec::new(),
             web: Web::default(),
-            outlook: None,
             told: Vec::new(),
             compared: Vec::new(),
             refused: Vec::new(),
@@ -157,9 +154,10 @@ impl Local {
     /// The engine dies: nothing is decided, and all it knew is lost.
     pub fn kill(&mut self) {
         self.engine = Engine::Dead;
-        self.state = State::default();
+        self.driver = Driver::new(self.driver.settings.clone());
+        self.watches.clear();
+        self.unserved.clear();
         self.streams = Streams::default();
-        self.known.clear();
         self.checker.died();
     }
 
@@ -167,9 +165,13 @@ impl Local {
     pub fn start(&mut self) {
         self.engine = Engine::Running;
         self.cursor = self.store.version();
-        for resource in watched() {
-            self.list(resource);
-        }
+        let watches = self.driver.start();
+        self.follow(watches);
+    }
+
+    /// How the engine is set up.
+    pub fn settings(&mut self) -> &mut machine::Settings {
+        &mut self.driver.settings
     }
 
     /// The engine stops where it is, as a process does that is told to.
@@ -190,7 +192,7 @@ impl Local {
 
     /// Whether it waits for something that it wrote.
     pub fn is_fenced(&self) -> bool {
-        self.state.fence.wake().is_some()
+        self.driver.state.fence.wake().is_some()
     }
 
     /// Whether the engine is there.
@@ -203,9 +205,9 @@ impl Local {
         let place = |object: &Object| Place { namespace: object.namespace(), name: object.name() };
         let rollouts = self.store.list(constants::GROUP, "rollouts", "").map(|object| subject(&place(object)));
         let experiments = self.store.list(constants::GROUP, "experiments", "");
-        let experiments = experiments.map(|object| compare::subject(&place(object)));
+        let experiments = experiments.map(|object| experiment::subject(&place(object)));
         let keys: Vec<Key> = rollouts.chain(experiments).collect();
-        keys.iter().for_each(|key| self.state.queue.add(key));
+        keys.iter().for_each(|key| self.driver.state.queue.add(key));
     }
 
     /// What is in the cluster.
@@ -250,19 +252,17 @@ impl Local {
         self.checker.watch(&self.store);
         if self.is_running() {
             self.listen();
-            if let Some(key) = self.state.next(now, |_| {}) {
-                match key.machine {
-                    Machine::Service => self.release(&key, resource::services()),
-                    Machine::Subsets => {
-                        self.release(&key, resource::route(route::Kind::DestinationRule, &Apis::default()));
-                    }
-                    Machine::Rollout | Machine::Analysis | Machine::Experiment => self.pass(&key),
-                    Machine::Sync => {
-                        self.state.queue.done(&key, queue::Outcome::Settled(None), now);
-                    }
+            match self.driver.next(now, |_| {}) {
+                Some(Next::Pass(pass)) => {
+                    self.pass(*pass);
+                    self.checker.watch(&self.store);
+                    return true;
                 }
-                self.checker.watch(&self.store);
-                return true;
+                Some(Next::Follow(watches)) => {
+                    self.follow(watches);
+                    return true;
+                }
+                None => {}
             }
         }
         self.world.step(&mut self.store)
@@ -294,8 +294,8 @@ impl Local {
             Engine::Stopped => return self.world.next_wake(),
             Engine::Running | Engine::Dead => None,
         };
-        let engine = self.state.queue.wake(self.store.now());
-        let fence = self.state.fence.wake();
+        let engine = self.driver.state.queue.wake(self.store.now());
+        let fence = self.driver.state.fence.wake();
         [self.world.next_wake(), engine, fence, self.streams.wake(), back].into_iter().flatten().min()
     }
 
@@ -342,14 +342,20 @@ impl Local {
     fn listen(&mut self) {
         let now = self.store.now();
         for change in self.store.changes_since(self.cursor) {
-            let Some(resource) = resource_of(&change.kind) else { continue };
+            // A definition may be the one that was missed.
+            if change.kind.plural == "customresourcedefinitions" {
+                let later = now.saturating_add(SERVED_AGAIN).unwrap_or(Timestamp::MAX);
+                self.unserved.iter().for_each(|resource| self.streams.begin_anew(resource, later));
+            }
+            let Some(watch) = watch_of(&self.watches, &change.kind) else { continue };
             let object = change.object.value.clone();
             let news = if change.deleted { News::Gone(object) } else { News::Object(object) };
-            self.streams.push(&resource, news, now, &mut self.faults);
+            self.streams.push(&watch.resource, news, now, &mut self.faults);
         }
         self.cursor = self.store.version();
-        for resource in self.state.fence.overdue(now) {
-            self.streams.begin_anew(&resource, now);
+        for watch in self.driver.overdue(now) {
+            self.streams.begin_anew(&watch.resource, now);
+            self.watches.insert(watch.resource.clone(), watch);
         }
         while let Some((resource, delivery)) = self.streams.next(now) {
             match delivery {
@@ -357,150 +363,89 @@ impl Local {
                 Delivery::List => self.list(&resource),
             }
         }
+        if self.swept.saturating_add(SWEEP).is_ok_and(|due| due <= now) {
+            self.swept = now;
+            for resource in self.driver.unfollow(now) {
+                self.watches.remove(&resource);
+                self.unserved.remove(&resource);
+                self.streams.end(&resource);
+            }
+        }
+    }
+
+    /// Begins these watches.
+    fn follow(&mut self, watches: Vec<Watch>) {
+        for watch in watches {
+            let resource = watch.resource.clone();
+            self.watches.insert(resource.clone(), watch);
+            self.list(&resource);
+        }
     }
 
     fn list(&mut self, resource: &Resource) {
-        let objects = self.store.list(&resource.group, &resource.plural, "");
-        let objects: Vec<Value> = objects.map(|object| object.value.clone()).collect();
-        let version = self.store.version();
+        if self.store.registry().find(&resource.group, &resource.version, &resource.plural).is_none() {
+            self.unserved.insert(resource.clone());
+            return self.hear(resource, News::Unserved);
+        }
+        self.unserved.remove(resource);
+        let (objects, version) = (self.objects(resource), self.store.version());
         self.hear(resource, News::List(objects, version));
+    }
+
+    fn objects(&self, resource: &Resource) -> Vec<Value> {
+        self.store.list(&resource.group, &resource.plural, "").map(|object| object.value.clone()).collect()
     }
 
     fn hear(&mut self, resource: &Resource, news: News) {
         let now = self.store.now();
-        let heard = self.state.hear(resource, news, now);
-        for (key, _) in heard.gone {
-            let message = constants::message::rollout_deleted(&key.place.name, &key.place.namespace);
-            let event = Event { warning: false, reason: constants::reason::ROLLOUT_DELETED, message };
-            self.events.push((key.place, event));
-        }
-        heard.again.iter().for_each(|key| self.state.queue.add_again(key));
-        for key in heard.keys {
-            if self.latency.is_zero() {
-                self.state.queue.add(&key);
-            } else {
-                self.state.queue.add_at(&key, now.saturating_add(self.latency).unwrap_or(Timestamp::MAX));
-            }
-        }
+        let Some(watch) = self.watches.get(resource) else { return };
+        let due = now.saturating_add(self.latency).unwrap_or(Timestamp::MAX);
+        let heard = self.driver.hear(watch, news, now, due);
+        self.announce(heard.announcements);
     }
 
-    /// One pass over a Rollout, an AnalysisRun or an Experiment: see, decide, act, record, announce.
-    fn pass(&mut self, key: &Key) {
-        let now = self.store.now();
+    /// Carries a pass out.
+    fn pass(&mut self, pass: Pass) {
+        let Pass { key, mut outbox, case } = pass;
+        if let Case::Rollout(case) = &case {
+            self.checker.sees(&case.seen);
+        }
         let mut written = Vec::new();
-        let ended = match key.machine {
-            Machine::Analysis => self.measure(key, &mut written),
-            Machine::Experiment => self.compare(key, &mut written),
-            Machine::Rollout | Machine::Service | Machine::Subsets | Machine::Sync => self.decide(key, &mut written),
+        let mut world = Embedded { place: key.place.clone(), local: self };
+        let Some(ended) = case.pass(&mut world, &mut outbox, &mut written).now_or_never() else {
+            self.checker.complain(format!("a pass about {key} waited"));
+            return;
         };
-        let outcome = match ended {
-            Ok(wake) => queue::Outcome::Settled(wake),
-            Err(Stop::Failed(after)) => queue::Outcome::Failed(after),
-            Err(Stop::Impossible(_)) => queue::Outcome::Failed(None),
-            Err(Stop::Died) => return,
-        };
+        // Who died knows nothing of it.
+        let Some(outcome) = ended else { return };
         // What an analysis recorded of its run is news to the Rollout, as the write of any other controller is.
         if key.machine == Machine::Rollout {
             self.checker.acknowledged(&written);
         }
-        self.state.finish(key, written, outcome, now, |resource| watched().contains(resource));
-    }
-
-    /// Gives a Service or a DestinationRule back to its owner, if no Rollout leads it any more.
-    fn release(&mut self, key: &Key, resource: Resource) {
-        let rollouts = self.state.cache.list(&resource::rollouts(), &key.place.namespace);
-        let rollouts: Vec<Rollout> = rollouts.map(|rollout| api::read(rollout).object).collect();
-        let led = self.state.cache.get(&resource, &key.place);
-        let patch = led.and_then(|led| match key.machine {
-            Machine::Subsets => route::release(led, &rollouts),
-            Machine::Service | Machine::Rollout | Machine::Analysis | Machine::Experiment | Machine::Sync => {
-                services::release(led, &rollouts)
-            }
-        });
-        let object = ObjectKey { resource, place: key.place.clone() };
-        let write = |body| Write { object, subresource: "", verb: write::Verb::Patch, body };
-        let done = patch.map(write).map_or(Ok(None), |write| self.send(&write));
-        let now = self.store.now();
-        let (written, outcome) = match done {
-            Ok(done) => (done.into_iter().collect(), queue::Outcome::Settled(None)),
-            Err(Stop::Failed(after)) => (Vec::new(), queue::Outcome::Failed(after)),
-            Err(Stop::Impossible(_)) => (Vec::new(), queue::Outcome::Failed(None)),
-            Err(Stop::Died) => return,
-        };
-        self.state.finish(key, written, outcome, now, |resource| watched().contains(resource));
+        self.driver.finish(&key, written, outcome, outbox, self.store.now());
     }
 
     /// Everything that a decision about a Rollout may know; `None` if there is none of that name.
     pub fn see(&self, place: &Place) -> Option<Seen> {
-        self.state.see(place, &self.state.rollout(place)?, self.store.now())
-    }
-
-    /// Makes sense of what was seen, with the answers of the server to what must be known for certain; `None` if the watches
-    /// are behind.
-    fn view(&self, mut seen: Seen) -> Option<View> {
-        let mut view = View::of(&seen);
-        let mut made = Vec::new();
-        while let Some(check) = LiveCheck::next(&view, &made) {
-            let ObjectKey { resource, place } = check.object();
-            let live = self.store.get(&resource.group, &resource.plural, &place.namespace, &place.name);
-            let live = live.map(|live| (&live.value, template::is_altered(&live.managers)));
-            match check.absorb(&mut seen, live) {
-                LiveAnswer::Confirmed => {}
-                LiveAnswer::Changed => view = View::of(&seen),
-                LiveAnswer::Stale => return None,
-            }
-            made.push(check);
+        let (state, now) = (&self.driver.state, self.store.now());
+        let rollout = state.rollout(place)?;
+        let mut needs = observe::needs(&rollout, &state.apis_for(&rollout), now);
+        needs.retain(|resource| !state.cache.is_listed(resource));
+        if needs.is_empty() {
+            return state.see(place, &rollout, now);
         }
-        Some(view)
-    }
-
-    fn decide(&mut self, key: &Key, written: &mut Vec<Written>) -> Result<Option<Timestamp>, Stop> {
-        let place = &key.place;
-        let Some(seen) = self.see(place) else { return Ok(None) };
-        self.checker.sees(&seen);
-        let Some(view) = self.view(seen) else { return Ok(None) };
-        if self.known.insert(view.rollout.metadata.uid.as_str().into()) {
-            let message = constants::message::added_to_informer(&place.namespace, &place.name);
-            let event = Event { warning: false, reason: constants::reason::ADDED_TO_INFORMER, message };
-            self.events.push((place.clone(), event));
+        // Nothing needed it so far.
+        let mut state: State = state.clone();
+        for resource in needs {
+            state.cache.take(&resource, News::List(self.objects(&resource), self.store.version()));
         }
-        let verdict = decide(&view);
-        debug_assert!(
-            !is_at_rest(&view) || deliberate(&view).is_quiet(&view),
-            "{place} is not at rest: {:?}",
-            deliberate(&view)
-        );
-        let actions = diff(&view, &verdict);
-        let broken = check(&view, &verdict, &actions);
-        if !broken.is_empty() {
-            self.refused.extend(broken.into_iter().map(|broken| (place.clone(), broken)));
-            return Err(Stop::Failed(None));
-        }
-        for action in &actions {
-            match self.send(&Write::of(&view, action)) {
-                Ok(done) => written.extend(done),
-                Err(Stop::Impossible(why)) => {
-                    let Some(verdict) = refused(&view, action, &why) else { return Err(Stop::Impossible(why)) };
-                    if let Some(write) = Write::status(&view, &verdict, None) {
-                        written.extend(self.send(&write)?);
-                    }
-                    self.events.extend(verdict.events.into_iter().map(|event| (place.clone(), event)));
-                    return Err(Stop::Failed(None));
-                }
-                Err(stop) => return Err(stop),
-            }
-        }
-        let own = written.iter().filter_map(Written::rollout_version).next_back();
-        if let Some(write) = Write::status(&view, &verdict, own) {
-            written.extend(self.send(&write)?);
-        }
-        let Verdict { events, wake, .. } = verdict;
-        self.events.extend(events.into_iter().map(|event| (place.clone(), event)));
-        Ok(wake)
+        state.see(place, &rollout, now)
     }
 
     /// Sends a write of the engine, as far as nothing goes wrong.
-    pub(super) fn send(&mut self, write: &Write) -> Result<Option<Written>, Stop> {
+    pub(super) fn send(&mut self, write: &Write) -> Result<Option<Written>, Trouble> {
+        let refusal =
+            |code, message: &str, after| Err(Trouble::Refused(Refusal { code, message: message.into(), after }));
         let now = self.store.now();
         let fault = self.faults.of_write(self.writes);
         self.writes += 1;
@@ -508,9 +453,11 @@ impl Local {
             requests.push(write.to_string());
         }
         match &fault {
-            Some(Fault::Conflict | Fault::Error) => return Err(Stop::Failed(None)),
+            Some(Fault::Conflict) => return refusal(409, "the object has been modified", None),
+            Some(Fault::Error) => return refusal(500, "internal error", None),
             Some(Fault::Busy(after)) => {
-                return Err(Stop::Failed(Some(now.saturating_add(*after).unwrap_or(Timestamp::MAX))));
+                let after = now.saturating_add(*after).unwrap_or(Timestamp::MAX);
+                return refusal(429, "too many requests", Some(after));
             }
             Some(Fault::Meanwhile(request)) => drop(self.store.apply(Request::clone(request))),
             Some(Fault::Lost | Fault::Crash(_)) | None => {}
@@ -519,11 +466,11 @@ impl Local {
         let outcome = self.store.apply(asked(write));
         self.checker.wrote(&self.store, before);
         match fault {
-            Some(Fault::Lost) => return Err(Stop::Failed(None)),
+            Some(Fault::Lost) => return Err(Trouble::Unreachable("the answer was lost".to_owned())),
             Some(Fault::Crash(away)) => {
                 self.kill();
                 self.engine = Engine::Back(now.saturating_add(away).unwrap_or(Timestamp::MAX));
-                return Err(Stop::Died);
+                return Err(Trouble::Over);
             }
             Some(Fault::Conflict | Fault::Busy(_) | Fault::Error | Fault::Meanwhile(_)) | None => {}
         }
@@ -533,8 +480,7 @@ impl Local {
                 _ => Value::Null,
             })),
             Err(status) if write.tolerates(status.code) => Ok(None),
-            Err(status) if write.is_refused(status.code) => Err(Stop::Impossible(status.message)),
-            Err(_) => Err(Stop::Failed(None)),
+            Err(status) => refusal(status.code, &status.message, None),
         }
     }
 
@@ -578,26 +524,9 @@ fn furnished(start: Timestamp, seed: u64) -> Store {
     store
 }
 
-/// What the engine follows.
-fn watched() -> &'static [Resource] {
-    static WATCHED: OnceLock<Vec<Resource>> = OnceLock::new();
-    WATCHED.get_or_init(all_watched)
-}
-
-fn all_watched() -> Vec<Resource> {
-    let [own, clusters] = [resource::templates(), resource::cluster_templates()];
-    let [pods, deployments, pod_templates] = [resource::pods(), resource::deployments(), resource::pod_templates()];
-    let rest = [pods, deployments, pod_templates, own, clusters, resource::jobs()];
-    let apis = Apis::default();
-    let routes = route::kinds().into_iter().map(|kind| resource::route(kind, &apis));
-    let routes = routes.filter(|resource| *resource != resource::services());
-    resource::always().into_iter().chain(rest).chain(routes).collect()
-}
-
-/// The watched resource of a kind.
-fn resource_of(kind: &Kind) -> Option<Resource> {
-    let is = |resource: &Resource| kind.group == resource.group && kind.plural == resource.plural;
-    watched().iter().find(|resource| is(resource)).cloned()
+/// The watch of a kind, if it is followed.
+fn watch_of<'w>(watches: &'w BTreeMap<Resource, Watch>, kind: &Kind) -> Option<&'w Watch> {
+    watches.values().find(|watch| kind.group == watch.resource.group && kind.plural == watch.resource.plural)
 }
 
 /// A write of the engine as the store is asked.
@@ -625,21 +554,5 @@ fn request(verb: Verb, group: &str, version: &str, plural: &str) -> Request {
         resource: plural.into(),
         agent: MANAGER.into(),
         ..Request::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_router_is_watched() {
-        let apis = Apis::default();
-        for row in &route::ROUTERS {
-            for kind in row.kinds {
-                let resource = resource::route(*kind, &apis);
-                assert!(watched().contains(&resource), "{} reads {resource}, which is not watched", row.name);
-            }
-        }
     }
 }

@@ -3,7 +3,6 @@
 mod act;
 mod calm;
 pub mod checker;
-mod compare;
 #[cfg(test)]
 mod decisions;
 pub mod faults;
@@ -11,7 +10,6 @@ pub mod forecast;
 pub mod install;
 pub mod likeness;
 pub mod local;
-pub mod measure;
 pub mod objects;
 pub mod plan;
 mod rules;
@@ -20,3 +18,5 @@ pub mod starts;
 pub mod story;
 pub mod trace;
 pub mod warnings;
+pub mod web;
+mod world;

@@ -10,9 +10,9 @@ use super::{
     calm,
     faults::{Dice, Weather},
     local::Local,
-    measure::WEB,
     story::{Player, Story},
     trace::Trace,
+    web::WEB,
 };
 use crate::{embedded::controllers::Settings, kubernetes::value::Value, value};
 

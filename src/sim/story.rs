@@ -23,9 +23,9 @@ use super::{
     faults::Fault,
     likeness,
     local::Local,
-    measure::WEB,
     objects::{self, kind_of},
     trace::Trace,
+    web::WEB,
 };
 use crate::{
     embedded::store::request::{PatchType, Request, Verb},

@@ -9,8 +9,8 @@ use tidegate::{
     engine::{
         cache::{News, version_of},
         key::Resource,
+        resource,
     },
-    io::pass::resource,
     kubernetes::{object, value::Value},
     manifest,
     model::replica_set::ReplicaSet,

@@ -31,7 +31,8 @@ use tidegate::{
         },
     },
     engine::cache::{News, place_of, version_of},
-    io::{api::Api, pass::resource, watch},
+    engine::resource,
+    io::{api::Api, watch},
     kubernetes::value::Value,
     value,
 };

@@ -9,8 +9,7 @@ use std::{
 };
 
 use tidegate::{
-    engine::{cache::News, key::Resource},
-    io::pass::resource,
+    engine::{cache::News, key::Resource, resource},
     kubernetes::value::Value,
     value,
 };

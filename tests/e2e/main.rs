@@ -11,7 +11,7 @@ mod scene;
 mod sync;
 
 use scene::Scene;
-use tidegate::{io::pass::resource, kubernetes::value::Value, value};
+use tidegate::{engine::resource, kubernetes::value::Value, value};
 
 /// A canary of four with half of them first, until a person goes on.
 fn canary(name: &str) -> Value {

@@ -19,11 +19,11 @@ use tidegate::{
     engine::{
         cache::News,
         key::{Place, Resource},
+        resource,
     },
     io::{
         api::{Api, Force, Run},
         daemon,
-        pass::resource,
         watch::{self, Scope},
     },
     kubernetes::value::Value,

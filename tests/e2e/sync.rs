@@ -5,11 +5,8 @@ use std::path::Path;
 use git2::{Repository, Signature, build::TreeUpdateBuilder};
 use jiff::SignedDuration;
 use tidegate::{
-    engine::key::Resource,
-    io::{
-        pass::resource,
-        source::{self, Given, Hint, Told},
-    },
+    engine::{key::Resource, resource},
+    io::source::{self, Given, Hint, Told},
     model::git_source::Reference,
     sync::State,
     value,

@@ -14,10 +14,11 @@ use crate::{
     engine::{
         cache::{place_of, version_of},
         key::{ObjectKey, Place, Resource},
+        write::Written,
     },
     io::{
         api::{Api, Error, Force, Run},
-        pass::{self, Written},
+        world,
     },
     kubernetes::value::Value,
     model::{git_source::GitSource, parse, problem::Problem},
@@ -239,7 +240,7 @@ pub async fn announce(api: &Api, subject: &Subject, event: Event, now: Timestamp
             object.set_at(&["metadata", "uid"], subject.uid.as_str());
             object.set_at(&["metadata", "resourceVersion"], version.to_string());
             object.set_at(&["metadata", "name"], &subject.place.name);
-            pass::announce_about(api, kind::GIT_SOURCE, &object, &event, now).await;
+            world::announce_about(api, kind::GIT_SOURCE, &object, &event, now).await;
         }
         Kept::ConfigMap => {
             // What others did to the cluster is said where nothing was asked for, too. Fetching logs its own failures.
@@ -251,7 +252,7 @@ pub async fn announce(api: &Api, subject: &Subject, event: Event, now: Timestamp
                 tracing::info!(source = %subject.place, reason = event.reason, "{}", event.message);
             }
             object.set_at(&["metadata", "name"], &config_map(&subject.place).name);
-            pass::announce_about(api, "ConfigMap", &object, &event, now).await;
+            world::announce_about(api, "ConfigMap", &object, &event, now).await;
         }
     }
 }

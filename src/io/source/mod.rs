@@ -40,7 +40,6 @@ use super::{
     api::Api,
     clock::Clock,
     git::{Network, Stores},
-    pass::Written,
     watch,
     webhook::Hooks,
 };
@@ -53,6 +52,7 @@ use crate::{
         metrics::Metrics,
         queue::{Outcome, Queue},
         state::unknown,
+        write::Written,
     },
     kubernetes::value::Value,
     model::{

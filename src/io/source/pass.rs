@@ -24,11 +24,11 @@ use crate::{
         cache::version_of,
         key::{Machine, ObjectKey, Place, Resource},
         queue::Outcome,
+        write::Written,
     },
     io::{
         api::{Api, Error, Force, Run},
         git::{self, Store},
-        pass::Written,
         webhook,
     },
     kubernetes::{

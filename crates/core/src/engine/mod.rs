@@ -1,18 +1,25 @@
-//! The loop that the machines share, without its I/O: what is looked at next, what must be seen before it is, and what is
-//! known of the cluster.
+//! The loop that the machines share, without its I/O: what is looked at next, what must be seen before it is, what is known
+//! of the cluster, and the one loop body.
 //!
-//! Never sleeps, never reads a clock, never talks to a server: `io` drives it and hands it the time.
+//! Never sleeps, never reads a clock, never talks to a server: a [`world`] does, and hands it the time.
 
+pub mod analysis;
 pub mod cache;
-pub mod compare;
+pub mod driver;
+pub mod experiment;
 pub mod fence;
 pub mod key;
 pub mod lease;
-pub mod measure;
+pub mod machine;
 pub mod metrics;
 pub mod observe;
+pub mod outbox;
+pub mod pass;
 pub mod queue;
 pub mod references;
+pub mod release;
+pub mod resource;
+pub mod rollout;
 pub mod state;
-pub mod words;
+pub mod world;
 pub mod write;

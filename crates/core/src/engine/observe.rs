@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+pub use super::resource;
+
 use super::{
+    analysis,
     cache::{Cache, Change, place_of},
     key::{ObjectKey, Place, Resource},
-    measure,
     references::References,
 };
 use crate::{
@@ -19,96 +21,6 @@ use crate::{
     rollout::{Seen, View, services, templates, view, workload},
     route::{self, Apis, Kind, Routed},
 };
-
-/// The resources that the engine of Rollouts reads and writes.
-pub mod resource {
-    use super::{Cache, Resource};
-    use crate::{
-        api::constants::{GROUP, VERSION},
-        route::{Apis, Kind},
-    };
-
-    /// Rollouts.
-    pub fn rollouts() -> Resource {
-        Resource::new(GROUP, VERSION, "rollouts")
-    }
-    /// ReplicaSets.
-    pub fn sets() -> Resource {
-        Resource::new("apps", "v1", "replicasets")
-    }
-    /// Services.
-    pub fn services() -> Resource {
-        Resource::new("", "v1", "services")
-    }
-    /// Pods.
-    pub fn pods() -> Resource {
-        Resource::new("", "v1", "pods")
-    }
-    /// Deployments.
-    pub fn deployments() -> Resource {
-        Resource::new("apps", "v1", "deployments")
-    }
-    /// PodTemplates.
-    pub fn pod_templates() -> Resource {
-        Resource::new("", "v1", "podtemplates")
-    }
-    /// AnalysisTemplates.
-    pub fn templates() -> Resource {
-        Resource::new(GROUP, VERSION, "analysistemplates")
-    }
-    /// ClusterAnalysisTemplates.
-    pub fn cluster_templates() -> Resource {
-        Resource::new(GROUP, VERSION, "clusteranalysistemplates")
-    }
-    /// AnalysisRuns.
-    pub fn runs() -> Resource {
-        Resource::new(GROUP, VERSION, "analysisruns")
-    }
-    /// Experiments.
-    pub fn experiments() -> Resource {
-        Resource::new(GROUP, VERSION, "experiments")
-    }
-    /// Jobs.
-    pub fn jobs() -> Resource {
-        Resource::new("batch", "v1", "jobs")
-    }
-    /// Events.
-    pub fn events() -> Resource {
-        Resource::new("", "v1", "events")
-    }
-
-    /// What a router reads.
-    pub fn route(kind: Kind, apis: &Apis) -> Resource {
-        Resource::new(kind.group(apis), kind.version(apis), kind.plural(apis))
-    }
-
-    /// What a router reads, in every version in which a server may have it.
-    pub fn routes(kind: Kind, apis: &Apis) -> Vec<Resource> {
-        let versions = kind.versions(apis).into_iter();
-        versions.map(|version| Resource::new(kind.group(apis), version, kind.plural(apis))).collect()
-    }
-
-    /// The versions in which the routers' APIs are spoken with this server.
-    pub fn served(apis: &Apis, cache: &Cache) -> Apis {
-        apis.served(|kind, version| {
-            !cache.is_unserved(&Resource::new(kind.group(apis), version.as_str(), kind.plural(apis)))
-        })
-    }
-
-    /// The resource of the workload that a Rollout refers to.
-    pub fn workload(kind: &str) -> Resource {
-        match kind {
-            "Deployment" => deployments(),
-            "ReplicaSet" => sets(),
-            _ => pod_templates(),
-        }
-    }
-
-    /// What is watched as long as the engine runs.
-    pub fn always() -> [Resource; 5] {
-        [rollouts(), sets(), services(), runs(), experiments()]
-    }
-}
 
 /// The resources that a Rollout needs beyond those that are always watched.
 pub fn needs(rollout: &Rollout, apis: &Apis, now: Timestamp) -> Vec<Resource> {
@@ -358,7 +270,7 @@ pub fn concerned(
         concerned.extend(claimants(cache, object).iter().map(|rollout| place_of(rollout)));
     } else if *resource == resource::runs() {
         let owner = owner_in(cache, &resource::rollouts(), object);
-        let is_news = measure::is_news(change.before.as_ref(), change.after.as_ref());
+        let is_news = analysis::is_news(change.before.as_ref(), change.after.as_ref());
         concerned.extend(owner.filter(|_| is_news).map(place_of));
     } else if *resource == resource::experiments() {
         concerned.extend(owner_in(cache, &resource::rollouts(), object).map(place_of));

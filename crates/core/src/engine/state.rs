@@ -7,14 +7,15 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::{
+    analysis,
     cache::{Cache, Change, News, place_of, version_of},
-    compare,
+    experiment,
     fence::Fence,
     key::{Key, Machine, ObjectKey, Place, Resource},
-    measure,
-    observe::{self, resource},
+    observe,
     queue::{Outcome, Queue},
     references::References,
+    resource,
     write::Written,
 };
 use crate::{
@@ -99,10 +100,10 @@ impl State {
         // Everything may look different now.
         if list.is_some() || is_unserved {
             heard.again.extend(self.cache.all(&resource::rollouts()).map(|rollout| subject(&place_of(rollout))));
-            let open = self.cache.all(&resource::runs()).filter(|run| !measure::is_over(run));
-            heard.again.extend(open.map(|run| measure::subject(&place_of(run))));
+            let open = self.cache.all(&resource::runs()).filter(|run| !analysis::is_over(run));
+            heard.again.extend(open.map(|run| analysis::subject(&place_of(run))));
             let experiments = self.cache.all(&resource::experiments());
-            heard.again.extend(experiments.map(|experiment| compare::subject(&place_of(experiment))));
+            heard.again.extend(experiments.map(|experiment| experiment::subject(&place_of(experiment))));
         }
         heard.removed =
             changes.iter().filter(|change| change.after.is_none()).map(|change| change.place.clone()).collect();
@@ -157,7 +158,7 @@ impl State {
     /// The AnalysisRun that a change is about: it changed itself, or one of its Jobs is over.
     fn measured(&mut self, resource: &Resource, change: &Change) -> Option<Key> {
         if *resource == resource::runs() {
-            let key = measure::subject(&change.place);
+            let key = analysis::subject(&change.place);
             if change.after.is_none() {
                 self.queue.forget(&key);
             }
@@ -170,19 +171,19 @@ impl State {
         let is_over = change.after.as_ref().is_none_or(|job| outcome(job).is_some());
         let note = |key: &str| job.str_at(&["metadata", "annotations", key]);
         let place = Place::new(note(annotation::ANALYSIS_RUN_NAMESPACE)?, note(annotation::ANALYSIS_RUN_NAME)?);
-        is_over.then(|| measure::subject(&place))
+        is_over.then(|| analysis::subject(&place))
     }
 
     /// The Experiments that a change is about: it changed itself, or something that it owns or names did.
     fn compared(&mut self, resource: &Resource, change: &Change) -> Vec<Key> {
         if *resource != resource::experiments() {
-            let concerned = compare::concerned(&self.cache, &self.given, resource, change);
-            return concerned.iter().map(compare::subject).collect();
+            let concerned = experiment::concerned(&self.cache, &self.given, resource, change);
+            return concerned.iter().map(experiment::subject).collect();
         }
-        let key = compare::subject(&change.place);
+        let key = experiment::subject(&change.place);
         if !is_specified_as_before(change) {
             let experiment: Option<Experiment> = change.after.as_ref().map(|experiment| api::read(experiment).object);
-            let referred = experiment.map_or_else(Vec::new, |experiment| compare::referred(&experiment));
+            let referred = experiment.map_or_else(Vec::new, |experiment| experiment::referred(&experiment));
             self.given.set(&change.place, referred);
         }
         if change.after.is_some() {
@@ -237,7 +238,7 @@ impl State {
         written: Vec<Written>,
         outcome: Outcome,
         now: Timestamp,
-        is_watched: impl Fn(&Resource) -> bool,
+        is_watched: impl Fn(&ObjectKey) -> bool,
     ) {
         for write in written {
             if write.rollout_version().is_some() {
@@ -247,7 +248,7 @@ impl State {
                 Written::Version(object, version) => {
                     // Asked of the watch, not of the object: that may have been seen, and be gone again, or be another
                     // one of its name, before the pass that wrote it has ended.
-                    if self.cache.position(&object.resource) < version && is_watched(&object.resource) {
+                    if self.cache.position(&object.resource) < version && is_watched(&object) {
                         self.fence.wrote(key, &object, version, now);
                     }
                 }

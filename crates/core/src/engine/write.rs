@@ -7,7 +7,7 @@ use std::fmt;
 use super::{
     cache::version_of,
     key::{ObjectKey, Place},
-    observe::resource,
+    resource,
 };
 use crate::{
     kubernetes::{

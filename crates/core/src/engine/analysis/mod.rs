@@ -1,13 +1,17 @@
-//! What a pass over an AnalysisRun needs and writes, out of what is known.
+//! The machine of AnalysisRuns; here what a pass needs out of what is known, and the requests that follow.
 //!
-//! Shared by the daemon on a cluster and by the simulator, so that both do the same. Never sends anything.
+//! What it decides is [`crate::analysis`]'s. Never sends anything.
+
+mod machine;
 
 use jiff::{SignedDuration, Timestamp};
+
+pub use self::machine::{AnalysisMachine, Outlook};
 
 use super::{
     cache::{Cache, place_of, version_of},
     key::{Key, Machine, ObjectKey, Place, Resource},
-    observe::resource,
+    resource,
     write::{Verb, Write},
 };
 use crate::{

@@ -1,30 +1,147 @@
-//! What a pass over an Experiment needs and writes, out of what is known.
+//! The machine of Experiments: what a pass needs out of what is known, and which writes follow.
 //!
-//! Shared by the daemon on a cluster and by the simulator, so that both do the same. Never sends anything.
+//! What it decides is [`crate::experiment`]'s. Never sends anything.
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::{
+    analysis,
     cache::{Cache, Change, place_of, version_of},
-    key::{Key, Machine, ObjectKey, Place, Resource},
-    measure,
-    observe::{self, owner_in, resource},
+    key::{self, Key, ObjectKey, Place, Resource},
+    machine::{Begin, Done, Known, Machine, Observation, Refused, Then},
+    observe::{self, owner_in},
     references::References,
+    resource,
+    world::{Announcement, Found, Read, Refusal},
     write::{Verb, Write},
 };
 use crate::{
     analysis::Phase,
     api::{self, AnalysisTemplateRef, Experiment, ExperimentStatus, constants::kind},
-    experiment::{Action, Kind, Seen, View},
+    experiment::{self, Action, Kind, Seen, Verdict, View},
     kubernetes::value::{Text, Value},
     model::names,
     rollout::templates::{self, Scope},
     value,
 };
 
+/// The machine of Experiments.
+#[derive(Debug)]
+pub struct ExperimentMachine;
+
+/// All that was read for one decision about an Experiment.
+#[derive(Debug, Clone, Serialize)]
+pub struct Case {
+    /// What was seen.
+    pub seen: Seen,
+    /// The Rollout whose step it is, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Value>,
+    /// What it names and was not seen: it may exist all the same.
+    #[serde(skip)]
+    missing: Vec<ObjectKey>,
+    /// Whether the server has something that no watch has delivered yet.
+    #[serde(skip)]
+    is_behind: bool,
+}
+
+/// What was seen, and about which Rollout is announced, too.
+#[derive(Debug)]
+pub struct Scene {
+    view: View,
+    rollout: Option<Value>,
+}
+
+impl Machine for ExperimentMachine {
+    const KEY: key::Machine = key::Machine::Experiment;
+    const KIND: &'static str = kind::EXPERIMENT;
+    type Case = Case;
+    type View = Scene;
+    type Verdict = Verdict;
+    type Action = Action;
+
+    fn begin(known: &Known<'_>, place: &Place) -> Begin<Case> {
+        let cache = &known.state.cache;
+        let Some(object) = cache.get(&resource::experiments(), place) else { return Begin::Gone };
+        let of_cluster = templates(cache, object).2.then(resource::cluster_templates);
+        let unlisted = known.unlisted(needs(object).into_iter().chain(of_cluster).collect());
+        if !unlisted.is_empty() {
+            return Begin::Follow(unlisted);
+        }
+        let rollout = rollout(cache, object).cloned();
+        let Some((seen, missing)) = see(cache, place, known.now) else { return Begin::Gone };
+        Begin::Case(Case { seen, rollout, missing, is_behind: false })
+    }
+
+    fn look(case: &mut Case) -> Observation<Scene> {
+        if case.is_behind {
+            return Observation::Behind;
+        }
+        if !case.missing.is_empty() {
+            return Observation::Missing(case.missing.iter().cloned().map(Read::Object).collect());
+        }
+        Observation::Complete(Scene { view: View::of(&case.seen), rollout: case.rollout.clone() })
+    }
+
+    fn absorb(case: &mut Case, found: Vec<Found>) {
+        case.missing.clear();
+        case.is_behind = found.iter().any(|found| matches!(found, Found::Object(_)));
+    }
+
+    fn decide(scene: &Scene) -> Verdict {
+        experiment::decide(&scene.view)
+    }
+
+    fn diff(scene: &Scene, verdict: &Verdict) -> Vec<Action> {
+        experiment::diff(&scene.view, verdict)
+    }
+
+    fn write(scene: &Scene, action: &Action) -> Write {
+        write(&scene.view, action)
+    }
+
+    fn record(scene: &Scene, verdict: &Verdict, _: Option<u64>) -> Option<Write> {
+        verdict.status.as_ref().and_then(|status| record(&scene.view, status))
+    }
+
+    fn refused(scene: &Scene, _: &Verdict, action: &Action, write: &Write, why: &Refusal) -> Option<Refused<Verdict>> {
+        let is_final = write.is_refused(why.code);
+        is_final
+            .then(|| Refused { verdict: experiment::refused(&scene.view, action, &why.message), then: Then::Settle })
+    }
+
+    fn announce(scene: &Scene, verdict: &Verdict, done: &Done<'_, Action>) -> Vec<Announcement> {
+        // All of it follows from status: what is not recorded is said by the next pass.
+        if !done.is_recorded {
+            return Vec::new();
+        }
+        let own = verdict.events.iter();
+        let own = own.map(|event| (kind::EXPERIMENT, &scene.view.object, event));
+        let rollout =
+            scene.rollout.iter().flat_map(|rollout| verdict.for_rollout.iter().map(move |event| (rollout, event)));
+        let rollout = rollout.map(|(rollout, event)| (kind::ROLLOUT, rollout, event));
+        own.chain(rollout)
+            .map(|(kind, object, event)| Announcement { kind, object: object.clone(), event: event.clone() })
+            .collect()
+    }
+
+    fn wake(_: &Scene, verdict: &Verdict) -> Option<Timestamp> {
+        verdict.wake
+    }
+
+    fn object(scene: &Scene) -> &Value {
+        &scene.view.object
+    }
+
+    fn now(scene: &Scene) -> Timestamp {
+        scene.view.now
+    }
+}
+
 /// The key of the Experiment at a place.
 pub fn subject(place: &Place) -> Key {
-    Key { machine: Machine::Experiment, place: place.clone() }
+    Key { machine: key::Machine::Experiment, place: place.clone() }
 }
 
 /// Whether an Experiment still has analyses to begin or to follow.
@@ -131,7 +248,7 @@ pub fn concerned(cache: &Cache, references: &References, resource: &Resource, ch
     }
     let Some(object) = change.after.as_ref().or(change.before.as_ref()) else { return Vec::new() };
     let is_run = *resource == resource::runs();
-    if is_run && !measure::is_news(change.before.as_ref(), change.after.as_ref()) {
+    if is_run && !analysis::is_news(change.before.as_ref(), change.after.as_ref()) {
         return Vec::new();
     }
     let owned = [resource::sets(), resource::services(), resource::runs()].contains(resource);
