@@ -222,14 +222,20 @@ async fn stream<T: Clone>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    };
 
+    use bytes::Bytes;
     use http::Response;
-    use http_body_util::StreamBody;
+    use http_body_util::{Either, Full, StreamBody};
     use hyper::body::Frame;
-    use kube::client::Body;
+    use kube::{Client, client::Body};
+    use tokio::sync::mpsc;
 
     use super::*;
+    use crate::engine::resource;
 
     #[tokio::test(start_paused = true)]
     async fn s2_a_stream_that_breaks_is_taken_up_where_it_broke() {
@@ -254,7 +260,7 @@ mod tests {
         });
         let (sender, mut heard) = tokio::sync::mpsc::channel(1);
         let api = Api::new(kube::Client::new(service, "default"));
-        let scope = Scope::of(&crate::engine::observe::resource::rollouts());
+        let scope = Scope::of(&resource::rollouts());
         let task = tokio::spawn(follow(api, scope, sender));
         for _ in 0..4 {
             heard.recv().await.unwrap();
@@ -263,5 +269,45 @@ mod tests {
         task.abort();
         let asked = asked.lock().unwrap();
         assert_eq!(asked[..3], ["resourceVersion=5", "resourceVersion=9", "resourceVersion=9"]);
+    }
+
+    /// A list is answered, and then nothing comes any more, as from a connection that is half open.
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_falls_silent_is_begun_anew() {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let count = opened.clone();
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let count = count.clone();
+            async move {
+                let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+                let body = if is_watch {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    let silence =
+                        futures::stream::pending::<Result<Frame<Bytes>, std::convert::Infallible>>();
+                    Either::Left(StreamBody::new(silence))
+                } else {
+                    let list = r#"{"kind": "List", "metadata": {"resourceVersion": "7"}, "items": []}"#;
+                    Either::Right(Full::new(Bytes::from(list)))
+                };
+                Ok::<_, std::convert::Infallible>(http::Response::new(body))
+            }
+        });
+        let api = Api::new(Client::new(server, "default"));
+        let (sender, mut receiver) = mpsc::channel(16);
+        tokio::spawn(follow(api, Scope::of(&resource::pods()), sender));
+        assert!(matches!(receiver.recv().await, Some((_, News::List(_, 7)))));
+        tokio::time::sleep(Duration::from_secs(660)).await;
+        assert!(opened.load(Ordering::Relaxed) >= 3, "{opened:?}");
+    }
+
+    /// A request that is never answered ends by itself.
+    #[tokio::test(start_paused = true)]
+    async fn a_request_without_an_answer_ends() {
+        let server = tower::service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<http::Response<Full<Bytes>>, std::convert::Infallible>>()
+        });
+        let api = Api::new(Client::new(server, "default"));
+        let error = api.get("/api/v1/pods").await.unwrap_err();
+        assert!(error.to_string().contains("no answer within 60s"), "{error}");
     }
 }

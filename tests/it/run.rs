@@ -39,6 +39,10 @@ impl Scene {
 
     /// One whose server lets nobody create objects of this resource.
     fn refusing(plural: &'static str) -> Scene {
+        Scene::with(plural, settings())
+    }
+
+    fn with(plural: &'static str, settings: daemon::Settings) -> Scene {
         let mut store = Store::new(Config::new(Timestamp::now(), 1));
         tidegate::sim::install::definitions(&mut store).unwrap();
         let world = World::new(controllers::Settings { seed: 1, ..Default::default() });
@@ -60,7 +64,7 @@ impl Scene {
         let api = Api::new(Client::new(service, "default"));
         let (stop, stopped) = oneshot::channel();
         let stopped = async move { drop(stopped.await) };
-        let daemon = tokio::spawn(daemon::run(api, settings(), stopped));
+        let daemon = tokio::spawn(daemon::run(api, settings, stopped));
         Scene { cluster, stop: Some(stop), daemon }
     }
 
@@ -285,6 +289,36 @@ async fn the_analysis_example_goes_on_after_its_test_and_back_without() {
 /// The hosts of the tests are on this machine.
 fn settings() -> daemon::Settings {
     daemon::Settings { outbound: Outbound::anywhere(), ..daemon::Settings::default() }
+}
+
+/// What belongs to no namespace is found all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_of_one_namespace_finds_templates_of_the_cluster() {
+    let settings = daemon::Settings { namespace: Some("default".to_owned()), ..settings() };
+    let scene = Scene::with("nothing", settings);
+    let (address, _asked) = web("1").await;
+    let template = value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ClusterAnalysisTemplate", "metadata": {"name": "smoke"},
+        "spec": {"metrics": [{"name": "m", "successCondition": "result == 1", "provider": {"web": {"url": address}}}]}});
+    let request = Request {
+        verb: Verb::Create,
+        group: "argoproj.io".into(),
+        version: "v1alpha1".into(),
+        resource: "clusteranalysistemplates".into(),
+        body: Some(template),
+        ..Request::default()
+    };
+    scene.cluster.apply(request).0.unwrap();
+    scene.create("canary.yaml");
+    scene.phase("web", "Healthy").await;
+    let templates = value!([{"templateName": "smoke", "clusterScope": true}]);
+    let patch = value!([
+        {"op": "replace", "path": "/spec/strategy", "value": {"canary": {"steps": [{"analysis": {"templates": templates}}]}}},
+        {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "registry.example/web:2.0"},
+    ]);
+    scene.ask(Verb::Patch(PatchType::Json), "argoproj.io", "v1alpha1", "rollouts", "web", patch);
+    let healthy = scene.phase("web", "Healthy").await;
+    assert_eq!(healthy.at(&["status", "stableRS"]), healthy.at(&["status", "currentPodHash"]));
+    scene.end().await;
 }
 
 /// Answers every request with this, as often as it is asked, and tells what it was asked.
