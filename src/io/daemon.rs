@@ -8,6 +8,10 @@ use std::{
     collections::HashMap,
     future::Future,
     path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -20,6 +24,7 @@ use tokio::{
 use super::{
     api::Api,
     clock::Clock,
+    errand::Errands,
     lease::Gate,
     outbound::Outbound,
     serve::Question,
@@ -31,7 +36,7 @@ use crate::{
     api::constants::label,
     engine::{
         cache::News,
-        driver::{Driver, Next, Pass, Watch},
+        driver::{Case, Driver, Next, Pass, Watch},
         key::{Key, Resource},
         machine,
         metrics::{Ending, Gauges, Objects},
@@ -41,7 +46,7 @@ use crate::{
         world::{Announcement, World},
         write::Written,
     },
-    kubernetes::value::Part,
+    kubernetes::value::{Part, Value},
     metric,
     rollout::Conditions,
     route::{Apis, RouteScope},
@@ -91,6 +96,8 @@ impl Default for Settings {
 
 /// How many deliveries may wait.
 const BACKLOG: usize = 1024;
+/// How many passes there may be, those among them that wait for other servers.
+const MOST_PASSES: usize = 4096;
 /// How often watches that nobody needs any more are ended.
 const SWEEP: Duration = Duration::from_secs(60);
 /// How often fences are looked at that stand too long.
@@ -131,6 +138,7 @@ pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>,
         watches: HashMap::new(),
         passes: JoinSet::new(),
         under_way: HashMap::new(),
+        errands: Errands::default(),
     };
     daemon.work(questions, stop).await;
 }
@@ -147,10 +155,22 @@ struct Daemon {
     driver: Driver,
     watches: HashMap<Resource, AbortHandle>,
     passes: JoinSet<Done>,
-    /// What each pass is about and what it had to announce, for one that panics.
-    under_way: HashMap<Id, (Key, Outbox)>,
+    under_way: HashMap<Id, UnderWay>,
     /// The way to those who measure.
     web: Option<Web>,
+    errands: Errands,
+}
+
+/// A pass that was begun.
+struct UnderWay {
+    key: Key,
+    /// What it had to announce, for one that panics.
+    outbox: Outbox,
+    /// The AnalysisRun that it measures for, if it does.
+    run: Option<Value>,
+    /// Whether it waits for other servers.
+    is_away: Arc<AtomicBool>,
+    handle: AbortHandle,
 }
 
 /// A pass that has ended.
@@ -183,6 +203,7 @@ impl Daemon {
                 Some((watch, news)) = self.receiver.recv() => self.hear(&watch, news),
                 () = turn(&mut self.gate) => {}
                 Some(done) = self.passes.join_next_with_id(), if !self.passes.is_empty() => self.finish(done),
+                () = self.errands.left() => {}
                 Some(question) = questions.recv() => self.tell(question),
                 () = tokio::time::sleep(wait) => {}
                 _ = sweep.tick() => self.end_idle_watches(),
@@ -190,7 +211,14 @@ impl Daemon {
             }
         }
         self.watches.values().for_each(AbortHandle::abort);
-        let farewell = async { while self.passes.join_next().await.is_some() {} };
+        // They have written nothing, and the next start measures anew.
+        let away = self.under_way.values().filter(|pass| pass.is_away.load(Ordering::Relaxed));
+        away.for_each(|pass| pass.handle.abort());
+        let farewell = async {
+            while let Some(done) = self.passes.join_next_with_id().await {
+                self.finish(done);
+            }
+        };
         if tokio::time::timeout(FAREWELL, farewell).await.is_err() {
             tracing::warn!("passes were still under way and are abandoned; the next start continues from what is");
         }
@@ -304,17 +332,34 @@ impl Daemon {
         for place in &heard.gone {
             self.api.metrics().with(|metrics| metrics.forget(&watch.resource.plural, place, now));
         }
+        if watch.resource == resource::runs() {
+            self.cancel_outdated();
+        }
         if !heard.announcements.is_empty() {
             tokio::spawn(announce(self.api.clone(), self.settings.clock, heard.announcements));
         }
     }
 
-    /// Starts passes while there are workers and keys that are due.
+    /// Ends the passes that wait for other servers on behalf of an AnalysisRun that is gone or wants something else now. They
+    /// have written nothing yet; what happened begins another pass.
+    fn cancel_outdated(&self) {
+        let cache = &self.driver.state.cache;
+        for pass in self.under_way.values().filter(|pass| pass.is_away.load(Ordering::Relaxed)) {
+            let Some(before) = &pass.run else { continue };
+            let now = cache.get(&resource::runs(), &pass.key.place);
+            let same = |path: &[&str]| now.is_some_and(|now| now.at(path) == before.at(path));
+            if !(same(&["metadata", "uid"]) && same(&["metadata", "deletionTimestamp"]) && same(&["spec"])) {
+                pass.handle.abort();
+            }
+        }
+    }
+
+    /// Starts passes while there are workers and keys that are due. Who waits for other servers needs no worker.
     fn start_passes(&mut self) {
         if !self.leads || !self.is_ready() {
             return;
         }
-        while self.passes.len() < self.settings.workers {
+        while self.passes.len() < self.settings.workers.saturating_add(self.errands.away()).min(MOST_PASSES) {
             let metrics = self.api.metrics();
             let fenced = |key: &Key| metrics.with(|metrics| metrics.fenced(key.machine));
             match self.driver.next(self.now(), fenced) {
@@ -327,10 +372,17 @@ impl Daemon {
 
     fn start(&mut self, pass: Pass) {
         let Pass { key, mut outbox, case } = pass;
-        let subject = (key.clone(), outbox.clone());
+        let is_away = Arc::new(AtomicBool::new(false));
+        let run = match &case {
+            Case::Analysis(case) => Some(case.run.clone()),
+            Case::Rollout(_) | Case::Experiment(_) | Case::Service(_) | Case::Subsets(_) => None,
+        };
+        let (subject, announced) = (key.clone(), outbox.clone());
         let mut world = Cluster {
             api: self.api.clone(),
             web: self.web.clone(),
+            errands: self.errands.clone(),
+            is_away: is_away.clone(),
             key,
             record: self.settings.record.clone(),
             clock: self.settings.clock,
@@ -342,21 +394,27 @@ impl Daemon {
             let outcome = case.pass(&mut world, &mut outbox, &mut written).await;
             Done { written, outbox, outcome, took: begun.elapsed() }
         });
-        self.under_way.insert(handle.id(), subject);
+        let pass = UnderWay { key: subject, outbox: announced, run, is_away, handle: handle.clone() };
+        self.under_way.insert(handle.id(), pass);
     }
 
     /// A pass has ended.
     fn finish(&mut self, done: Result<(Id, Done), JoinError>) {
+        let nothing = |outcome, outbox| Done { written: Vec::new(), outbox, outcome, took: Duration::ZERO };
         let (id, done) = match done {
-            Ok((id, done)) => (id, Some(done)),
-            Err(error) => {
-                tracing::error!(%error, "a pass did not end; trying again");
-                (error.id(), None)
-            }
+            Ok((id, done)) => (id, Ok(done)),
+            Err(error) => (error.id(), Err(error)),
         };
-        let Some((key, outbox)) = self.under_way.remove(&id) else { return };
-        let failed = Done { written: Vec::new(), outbox, outcome: None, took: Duration::ZERO };
-        let Done { written, outbox, outcome, took } = done.unwrap_or(failed);
+        let Some(UnderWay { key, outbox, .. }) = self.under_way.remove(&id) else { return };
+        let done = done.unwrap_or_else(|error| {
+            // What it was cancelled for begins another pass.
+            if error.is_cancelled() {
+                return nothing(Some(Outcome::Settled(None)), outbox);
+            }
+            tracing::error!(kind = key.machine.name(), object = %key.place, %error, "a pass did not end; trying again");
+            nothing(None, outbox)
+        });
+        let Done { written, outbox, outcome, took } = done;
         let outcome = outcome.unwrap_or(Outcome::Failed(None));
         let ending = match outcome {
             Outcome::Settled(_) => Ending::Settled,

@@ -5,6 +5,7 @@ pub mod api;
 pub mod clock;
 pub mod comment;
 pub mod daemon;
+mod errand;
 #[cfg(test)]
 #[path = "../../crates/embedded/src/listen/failing.rs"]
 mod failing;

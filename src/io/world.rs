@@ -4,6 +4,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
     time::Instant,
 };
 
@@ -15,6 +16,7 @@ use tokio::io::AsyncWriteExt;
 use super::{
     api::{Api, Error},
     clock::Clock,
+    errand::Errands,
     web::Web,
 };
 use crate::{
@@ -37,6 +39,10 @@ pub struct Cluster {
     pub api: Api,
     /// The way to those who measure, if there is one.
     pub web: Option<Web>,
+    /// The requests for metrics of all passes.
+    pub(super) errands: Errands,
+    /// Whether this pass waits for other servers.
+    pub(super) is_away: Arc<AtomicBool>,
     /// What the pass is about.
     pub key: Key,
     /// Where decisions are recorded, if they are.
@@ -50,6 +56,8 @@ pub struct Cluster {
 impl World for Cluster {
     async fn read(&mut self, reads: &[Read]) -> Result<Vec<Found>, Trouble> {
         let cluster = &*self;
+        let is_away = reads.iter().any(|read| matches!(read, Read::Send(_)));
+        let _away = is_away.then(|| cluster.errands.leave(&cluster.is_away));
         join_all(reads.iter().map(|read| cluster.read_one(read))).await.into_iter().collect()
     }
 
@@ -146,7 +154,8 @@ impl Cluster {
     /// The world of who only announces.
     pub fn announcing(api: Api, clock: Clock) -> Cluster {
         let key = Key { machine: Machine::Rollout, place: Place::new("", "") };
-        Cluster { api, web: None, key, record: None, clock, deciding: Instant::now() }
+        let (errands, is_away) = (Errands::default(), Arc::default());
+        Cluster { api, web: None, errands, is_away, key, record: None, clock, deciding: Instant::now() }
     }
 
     async fn read_one(&self, read: &Read) -> Result<Found, Trouble> {
@@ -177,7 +186,7 @@ impl Cluster {
                 Ok(Found::Token(read.map(Secret::new).map_err(problem)))
             }
             Read::Send(request) => Ok(Found::Answer(match &self.web {
-                Some(web) => web.fetch(request).await.map_err(|error| error.to_string()),
+                Some(web) => self.errands.send(web, &self.key.place.namespace, request).await,
                 None => Err("there is no way to the network".to_owned()),
             })),
         }

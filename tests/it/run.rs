@@ -291,6 +291,92 @@ fn settings() -> daemon::Settings {
     daemon::Settings { outbound: Outbound::anywhere(), ..daemon::Settings::default() }
 }
 
+/// Answers every request with one byte in two seconds, and tells of each that has come.
+async fn slow_web() -> (String, tokio::sync::mpsc::UnboundedReceiver<()>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (asked, hears) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let asked = asked.clone();
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let _ = asked.send(());
+                let mut answer = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n").await;
+                while answer.is_ok() {
+                    tokio::time::sleep(Duration::from_secs(2)).await;
+                    answer = stream.write_all(b"1").await;
+                }
+            });
+        }
+    });
+    (address, hears)
+}
+
+/// More measurements than there are workers wait for servers that answer ever so slowly. Another namespace is served as if
+/// they were not there, and a run that is terminated waits for its server no longer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sr24_slow_metrics_of_one_namespace_hold_up_nobody_else() {
+    let scene = Scene::new();
+    scene.create("canary.yaml");
+    scene.phase("web", "Healthy").await;
+    scene.set_image("web", "registry.example/web:2.0");
+    scene.phase("web", "Paused").await;
+    let (address, mut asked) = slow_web().await;
+    let request = |verb, plural: &str, namespace: &str, name: &str, body: Value| Request {
+        verb,
+        group: if plural == "namespaces" { "" } else { "argoproj.io" }.into(),
+        version: if plural == "namespaces" { "v1" } else { "v1alpha1" }.into(),
+        resource: plural.into(),
+        namespace: namespace.into(),
+        name: name.into(),
+        body: Some(body),
+        agent: "test".into(),
+        ..Request::default()
+    };
+    let noisy = value!({"metadata": {"name": "noisy"}});
+    scene.cluster.apply(request(Verb::Create, "namespaces", "", "", noisy)).0.unwrap();
+    for number in 0..20 {
+        let provider = value!({"web": {"url": address.clone(), "timeoutSeconds": 600, "jsonPath": "{$}"}});
+        let metric = value!({"name": "slow", "successCondition": "true", "provider": provider});
+        let run = value!({"kind": "AnalysisRun", "apiVersion": "argoproj.io/v1alpha1",
+            "metadata": {"name": format!("run-{number}")}, "spec": {"metrics": [metric]}});
+        scene.cluster.apply(request(Verb::Create, "analysisruns", "noisy", "", run)).0.unwrap();
+    }
+    for _ in 0..20 {
+        let heard = tokio::time::timeout(Duration::from_secs(20), asked.recv()).await;
+        heard.expect("all of them are sent").unwrap();
+    }
+    let begun = std::time::Instant::now();
+    let abort = value!({"status": {"abort": true}});
+    let abort = request(Verb::Patch(PatchType::Merge), "rollouts", "default", "web", abort);
+    scene.cluster.apply(Request { subresource: "status".into(), ..abort }).0.unwrap();
+    scene.phase("web", "Degraded").await;
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(5), "the abort took {took:?}");
+    let terminate = value!({"spec": {"terminate": true}});
+    let terminate = request(Verb::Patch(PatchType::Merge), "analysisruns", "noisy", "run-7", terminate);
+    scene.cluster.apply(terminate).0.unwrap();
+    let mut newest = scene.cluster.newest();
+    let ended = async {
+        loop {
+            newest.borrow_and_update();
+            let run = scene.cluster.with(|store| store.get("argoproj.io", "analysisruns", "noisy", "run-7").cloned());
+            let phase = run.and_then(|run| run.value.str_at(&["status", "phase"]).map(str::to_owned));
+            if phase.is_some_and(|phase| phase == "Successful") {
+                return;
+            }
+            newest.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), ended).await.expect("it ends though its server is slow");
+    scene.end().await;
+}
+
 /// What belongs to no namespace is found all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_of_one_namespace_finds_templates_of_the_cluster() {

@@ -6,6 +6,7 @@
 pub mod analysis;
 pub mod cache;
 pub mod driver;
+pub mod errand;
 pub mod experiment;
 pub mod fence;
 pub mod key;
