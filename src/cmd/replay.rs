@@ -5,7 +5,10 @@ use std::{fmt::Write, fs, path::PathBuf};
 use anyhow::Context;
 
 use super::print::say;
-use crate::rollout::{Seen, Situation, View, check, decide, diff};
+use crate::{
+    engine::replay::{self, Replay},
+    rollout::{Seen, Situation, View, check, decide, diff},
+};
 
 /// The arguments of `tidegate replay`.
 #[derive(Debug, clap::Args)]
@@ -21,8 +24,13 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
     let text = fs::read_to_string(&arguments.file).with_context(|| format!("cannot read {file}"))?;
     let mut record: serde_json::Value =
         serde_json::from_str(&text).with_context(|| format!("{file} is not a recorded decision: it is not JSON"))?;
-    let seen: Seen = serde_json::from_value(record["seen"].take())
-        .with_context(|| format!("{file} is not a recorded decision: `tidegate run --record DIR` writes them"))?;
+    let unknown = || format!("{file} is not a recorded decision: `tidegate run --record DIR` writes them");
+    // Records of Rollouts did not say so once.
+    if record["machine"].as_str().is_some_and(|machine| machine != "rollout") {
+        let replay = replay::replay(&record).map_err(anyhow::Error::msg).with_context(unknown)?;
+        return show(&replay);
+    }
+    let seen: Seen = serde_json::from_value(record["seen"].take()).with_context(unknown)?;
     let view = View::of(&seen);
     let verdict = decide(&view);
     let actions = diff(&view, &verdict);
@@ -50,5 +58,25 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let same = serde_json::to_value(&verdict)? == record["verdict"];
     writeln!(out, "recorded   {}", if same { "the same verdict" } else { "another verdict" })?;
+    say(&out)
+}
+
+/// Shows a decision of which there is no more to say than what follows from it.
+fn show(replay: &Replay) -> anyhow::Result<()> {
+    let Replay { machine, place, now, .. } = replay;
+    let mut out = format!("{machine:<10} {place} at {now}\n");
+    let lines = [("because", &replay.reasons), ("do", &replay.writes), ("tell", &replay.events)];
+    for (what, lines) in lines {
+        for line in lines {
+            writeln!(out, "{what:<10} {line}")?;
+        }
+    }
+    if let Some(wake) = replay.wake {
+        writeln!(out, "wake       {wake}")?;
+    }
+    for broken in &replay.broken {
+        writeln!(out, "refused    {broken}")?;
+    }
+    writeln!(out, "recorded   {}", if replay.is_same { "the same verdict" } else { "another verdict" })?;
     say(&out)
 }

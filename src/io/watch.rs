@@ -282,8 +282,7 @@ mod tests {
                 let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
                 let body = if is_watch {
                     count.fetch_add(1, Ordering::Relaxed);
-                    let silence =
-                        futures::stream::pending::<Result<Frame<Bytes>, std::convert::Infallible>>();
+                    let silence = futures::stream::pending::<Result<Frame<Bytes>, std::convert::Infallible>>();
                     Either::Left(StreamBody::new(silence))
                 } else {
                     let list = r#"{"kind": "List", "metadata": {"resourceVersion": "7"}, "items": []}"#;

@@ -11,6 +11,7 @@ pub mod assess;
 pub mod by_hand;
 mod decide;
 pub mod expression;
+pub mod invariant;
 mod judge;
 pub mod phase;
 pub mod schedule;

@@ -3,7 +3,7 @@
 //! What it decides is [`crate::experiment`]'s. Never sends anything.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     analysis,
@@ -31,12 +31,12 @@ use crate::{
 pub struct ExperimentMachine;
 
 /// All that was read for one decision about an Experiment.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Case {
     /// What was seen.
     pub seen: Seen,
     /// The Rollout whose step it is, if it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Value>,
     /// What it names and was not seen: it may exist all the same.
     #[serde(skip)]
@@ -95,6 +95,10 @@ impl Machine for ExperimentMachine {
 
     fn diff(scene: &Scene, verdict: &Verdict) -> Vec<Action> {
         experiment::diff(&scene.view, verdict)
+    }
+
+    fn check(scene: &Scene, verdict: &Verdict, actions: &[Action]) -> Vec<String> {
+        experiment::invariant::check(&scene.view, verdict, actions)
     }
 
     fn write(scene: &Scene, action: &Action) -> Write {

@@ -19,6 +19,7 @@ pub mod pass;
 pub mod queue;
 pub mod references;
 pub mod release;
+pub mod replay;
 pub mod resource;
 pub mod rollout;
 pub mod state;

@@ -3,9 +3,10 @@
 use std::{fmt::Debug, marker::PhantomData};
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
+    cache::place_of,
     key::{self, ObjectKey, Place, Resource},
     machine::{Begin, Done, Known, Machine, Observation, Refused, Then},
     resource,
@@ -13,8 +14,15 @@ use super::{
     write::{Verb, Write},
 };
 use crate::{
-    api::{self, Rollout},
-    kubernetes::{names, value::Value},
+    api::{
+        self, Rollout,
+        constants::{annotation, label},
+    },
+    kubernetes::{
+        names,
+        patch::merge,
+        value::{Text, Value},
+    },
     rollout::services,
     route::{self, Apis},
 };
@@ -77,13 +85,13 @@ impl Led for Subsets {
 }
 
 /// All that was read for one decision about an object that a Rollout led.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Case {
     /// When.
     pub now: Timestamp,
-    /// Which.
-    #[serde(skip)]
-    key: ObjectKey,
+    /// The versions in which the routers' APIs are spoken.
+    #[serde(default)]
+    pub apis: Apis,
     /// The object.
     pub object: Value,
     /// The Rollouts that may lead it, as the server has them: one of another instance is in no watch. `None` before they
@@ -132,14 +140,15 @@ impl<L: Led> Machine for ReleaseMachine<L> {
         if L::release(&object, &leaders).is_none() {
             return Begin::Gone;
         }
-        Begin::Case(Case { now: known.now, key, object, rollouts: None, is_refused: false })
+        let apis = known.settings.apis.clone();
+        Begin::Case(Case { now: known.now, apis, object, rollouts: None, is_refused: false })
     }
 
     fn look(case: &mut Case) -> Observation<View> {
         if case.is_refused {
             return Observation::Behind;
         }
-        let namespace = case.key.place.namespace.clone();
+        let key = ObjectKey { resource: L::resource(&case.apis), place: place_of(&case.object) };
         let Some(rollouts) = &case.rollouts else {
             let read = match services::leader(&case.object) {
                 // No Rollout can have this name.
@@ -148,15 +157,15 @@ impl<L: Led> Machine for ReleaseMachine<L> {
                     return Self::look(case);
                 }
                 Some(name) => {
-                    let place = Place::new(&namespace, name);
+                    let place = Place::new(&key.place.namespace, name);
                     Read::Object(ObjectKey { resource: resource::rollouts(), place })
                 }
-                None => Read::List(resource::rollouts(), namespace.to_string(), None),
+                None => Read::List(resource::rollouts(), key.place.namespace.to_string(), None),
             };
             return Observation::Missing(vec![read]);
         };
         let rollouts = rollouts.iter().map(|rollout| api::read(rollout).object).collect();
-        Observation::Complete(View { now: case.now, key: case.key.clone(), object: case.object.clone(), rollouts })
+        Observation::Complete(View { now: case.now, key, object: case.object.clone(), rollouts })
     }
 
     fn absorb(case: &mut Case, found: Vec<Found>) {
@@ -181,6 +190,13 @@ impl<L: Led> Machine for ReleaseMachine<L> {
 
     fn diff(_: &View, verdict: &Verdict) -> Vec<Value> {
         verdict.patch.iter().cloned().collect()
+    }
+
+    fn check(view: &View, _: &Verdict, patches: &[Value]) -> Vec<String> {
+        let changed = |patch: &&Value| rest(&merge::apply(&view.object, patch)) != rest(&view.object);
+        let words =
+            |patch: &Value| format!("S5: {} takes more from {} than hashes and a note", patch.to_json(), L::KIND);
+        patches.iter().filter(changed).map(words).collect()
     }
 
     fn write(view: &View, patch: &Value) -> Write {
@@ -211,5 +227,25 @@ impl<L: Led> Machine for ReleaseMachine<L> {
 
     fn now(view: &View) -> Timestamp {
         view.now
+    }
+}
+
+/// What of an object is its owner's: all but the hashes of versions and the note who leads it.
+fn rest(object: &Value) -> Value {
+    let mut rest = object.clone();
+    rest.remove_at(&["metadata", "annotations", annotation::MANAGED_BY]);
+    without_hashes(&mut rest);
+    rest
+}
+
+/// Takes out the hashes, and maps that held nothing else.
+fn without_hashes(value: &mut Value) {
+    if let Some(map) = value.as_map_mut() {
+        map.retain(|key, _| key.as_str() != label::POD_TEMPLATE_HASH);
+        let keys: Vec<Text> = map.iter().map(|(key, _)| key.clone()).collect();
+        keys.iter().for_each(|key| without_hashes(map.entry(key)));
+        map.retain(|_, value| value.as_map().is_none_or(|map| !map.is_empty()));
+    } else if let Some(list) = value.as_list_mut() {
+        list.iter_mut().for_each(without_hashes);
     }
 }

@@ -3,7 +3,7 @@
 //! What it decides is [`crate::rollout`]'s; here it is only joined to the loop.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     cache::place_of,
@@ -29,7 +29,7 @@ use crate::{
 pub struct RolloutMachine;
 
 /// All that was read for one decision about a Rollout.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Case {
     /// What was seen.
     pub seen: Seen,
@@ -56,8 +56,9 @@ struct Unseen {
 }
 
 /// How far the watches can be believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Trust {
+    #[default]
     Whole,
     Stale,
     Behind,

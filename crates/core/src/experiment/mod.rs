@@ -11,6 +11,7 @@
 mod analyses;
 mod decide;
 pub mod diff;
+pub mod invariant;
 mod phase;
 pub mod state;
 mod versions;

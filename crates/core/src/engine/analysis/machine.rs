@@ -4,7 +4,7 @@
 //! action: the verdict takes for granted that it can be made, and is put right if the server refuses.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{create_job, delete_job, delete_run, jobs, needs, record, wake};
 use crate::{
@@ -276,6 +276,24 @@ impl Machine for AnalysisMachine {
         tasks.chain(outdated.map(|job| Action::DeleteJob(None, job.clone()))).collect()
     }
 
+    fn check(view: &View, verdict: &Verdict, actions: &[Action]) -> Vec<String> {
+        let status = verdict.status.iter().flat_map(|status| analysis::invariant::check(&view.run, status));
+        // Whoever may write a run may write its status, and with it the name of any Job.
+        let is_others = |job: &Value| {
+            job.str_at(&["metadata", "labels", label::ANALYSIS_RUN_UID]) != Some(view.run.metadata.uid.as_str())
+        };
+        let jobs = actions.iter().filter_map(|action| match action {
+            Action::CreateJob(_, job) if view.run.spec.terminate => {
+                Some(format!("S47: {} would begin although the run is terminated", place_of(job)))
+            }
+            Action::CreateJob(_, job) | Action::DeleteJob(_, job) if is_others(job) => {
+                Some(format!("S15: the Job {} is not of this run", place_of(job)))
+            }
+            Action::CreateJob(..) | Action::DeleteJob(..) | Action::DeleteRun => None,
+        });
+        status.chain(jobs).collect()
+    }
+
     fn write(view: &View, action: &Action) -> Write {
         match action {
             Action::CreateJob(_, job) => create_job(job),
@@ -336,6 +354,34 @@ impl Machine for AnalysisMachine {
 
     fn now(view: &View) -> Timestamp {
         view.now
+    }
+}
+
+impl AnalysisMachine {
+    /// What a record tells of what was seen: the measurements that the verdict came to stand for what providers said.
+    pub(in crate::engine) fn recorded(record: &serde_json::Value) -> Result<View, String> {
+        fn read<T: DeserializeOwned>(value: &serde_json::Value) -> Result<T, String> {
+            serde_json::from_value(value.clone()).map_err(|error| error.to_string())
+        }
+        let (now, object): (Timestamp, Value) = (read(&record["now"])?, read(&record["run"])?);
+        let run: AnalysisRun = api::read(&object).object;
+        let standing = match analysis::look(&run, now) {
+            Look::Over(end) => Standing::Over(end),
+            Look::Broken(problem) => Standing::Broken(problem),
+            Look::Open(plan) => {
+                let status: AnalysisRunStatus = read(&record["verdict"]["status"])?;
+                let taken = plan.tasks.iter().map(|task| {
+                    let result = status.metric_results.iter().find(|result| result.name == task.name);
+                    let measurement = result.and_then(|result| result.measurements.last()).cloned();
+                    Taken::Sample(Sample {
+                        measurement: measurement.unwrap_or_default(),
+                        metadata: result.map(|result| result.metadata.clone()).unwrap_or_default(),
+                    })
+                });
+                Standing::Open { taken: taken.collect(), plan, secrets: Vec::new() }
+            }
+        };
+        Ok(View { now, object, run, jobs: read(&record["jobs"])?, standing })
     }
 }
 
