@@ -96,6 +96,8 @@ impl Default for Settings {
 
 /// How many deliveries may wait.
 const BACKLOG: usize = 1024;
+/// How many requests for metrics may be under way.
+const MOST_REQUESTS: usize = 64;
 /// How many passes there may be, those among them that wait for other servers.
 const MOST_PASSES: usize = 4096;
 /// How often watches that nobody needs any more are ended.
@@ -138,7 +140,7 @@ pub async fn answer(api: Api, settings: Settings, questions: Receiver<Question>,
         watches: HashMap::new(),
         passes: JoinSet::new(),
         under_way: HashMap::new(),
-        errands: Errands::default(),
+        errands: Errands::new(MOST_REQUESTS),
     };
     daemon.work(questions, stop).await;
 }
@@ -212,7 +214,7 @@ impl Daemon {
         }
         self.watches.values().for_each(AbortHandle::abort);
         // They have written nothing, and the next start measures anew.
-        let away = self.under_way.values().filter(|pass| pass.is_away.load(Ordering::Relaxed));
+        let away = self.under_way.values().filter(|pass| pass.is_away.swap(false, Ordering::Relaxed));
         away.for_each(|pass| pass.handle.abort());
         let farewell = async {
             while let Some(done) = self.passes.join_next_with_id().await {
@@ -344,11 +346,13 @@ impl Daemon {
     /// have written nothing yet; what happened begins another pass.
     fn cancel_outdated(&self) {
         let cache = &self.driver.state.cache;
-        for pass in self.under_way.values().filter(|pass| pass.is_away.load(Ordering::Relaxed)) {
+        for pass in self.under_way.values() {
             let Some(before) = &pass.run else { continue };
             let now = cache.get(&resource::runs(), &pass.key.place);
             let same = |path: &[&str]| now.is_some_and(|now| now.at(path) == before.at(path));
-            if !(same(&["metadata", "uid"]) && same(&["metadata", "deletionTimestamp"]) && same(&["spec"])) {
+            let is_same = same(&["metadata", "uid"]) && same(&["metadata", "deletionTimestamp"]) && same(&["spec"]);
+            // Whoever clears the flag has the say: this, or the pass that goes on.
+            if !is_same && pass.is_away.swap(false, Ordering::Relaxed) {
                 pass.handle.abort();
             }
         }

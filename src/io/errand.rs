@@ -1,30 +1,24 @@
-//! Requests for metrics, sent beside the passes that others wait for.
+//! Requests to servers of others, for metrics and for repositories, sent beside the passes that others wait for.
 //!
 //! A pass that waits for somebody else's server gives its worker back meanwhile. What is sent is bounded: so many requests
-//! altogether, a share for each namespace ([`crate::engine::errand`]), and a time that no manifest can raise ([`Web`]).
+//! altogether, and a share for each namespace ([`crate::engine::errand`]). Whoever sends limits the time.
 
 use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
 use tokio::sync::{Notify, oneshot};
 
-use super::web::Web;
-use crate::{
-    engine::errand,
-    kubernetes::value::Text,
-    metric::{Request, Response},
-};
+use crate::{engine::errand, kubernetes::value::Text};
 
 /// The requests of all passes.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Errands(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
     /// How many passes wait for other servers.
@@ -33,7 +27,6 @@ struct Shared {
     bell: Notify,
 }
 
-#[derive(Default)]
 struct Queue {
     errands: errand::Errands,
     /// Those that wait, by their numbers.
@@ -41,6 +34,12 @@ struct Queue {
 }
 
 impl Errands {
+    /// So many may be under way.
+    pub fn new(limit: usize) -> Errands {
+        let queue = Queue { errands: errand::Errands::new(limit), doors: HashMap::new() };
+        Errands(Arc::new(Shared { queue: Mutex::new(queue), away: AtomicUsize::new(0), bell: Notify::new() }))
+    }
+
     /// How many passes wait for other servers, and need no worker.
     pub fn away(&self) -> usize {
         self.0.away.load(Ordering::Relaxed)
@@ -51,16 +50,15 @@ impl Errands {
         self.0.bell.notified().await;
     }
 
-    /// The pass that this flag belongs to waits for other servers until what is returned is dropped.
-    pub fn leave(&self, is_away: &Arc<AtomicBool>) -> Away {
-        is_away.store(true, Ordering::Relaxed);
+    /// A pass waits for other servers until what is returned is dropped.
+    pub fn leave(&self) -> Away<'_> {
         self.0.away.fetch_add(1, Ordering::Relaxed);
         self.0.bell.notify_one();
-        Away { shared: self.0.clone(), is_away: is_away.clone() }
+        Away(&self.0)
     }
 
-    /// Sends a request when it is its turn.
-    pub async fn send(&self, web: &Web, namespace: &Text, request: &Request) -> Result<Response, String> {
+    /// Waits until a request of this namespace may be sent; it is under way until what is returned is dropped.
+    pub async fn turn<'e>(&'e self, namespace: &'e Text) -> Place<'e> {
         let (sender, turn) = oneshot::channel();
         let ticket = {
             let mut queue = self.queue();
@@ -70,10 +68,10 @@ impl Errands {
             ticket
         };
         // Whoever no longer wants it gives its place back, too.
-        let _place = Place { errands: self, namespace, ticket };
+        let place = Place { errands: self, namespace, ticket };
         // The sender is only dropped once the ticket is given back.
         drop(turn.await);
-        web.fetch(request).await.map_err(|error| error.to_string())
+        place
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -93,7 +91,7 @@ impl Queue {
 }
 
 /// A place among the requests.
-struct Place<'e> {
+pub struct Place<'e> {
     errands: &'e Errands,
     namespace: &'e Text,
     ticket: u64,
@@ -109,14 +107,10 @@ impl Drop for Place<'_> {
 }
 
 /// A pass waits for other servers.
-pub struct Away {
-    shared: Arc<Shared>,
-    is_away: Arc<AtomicBool>,
-}
+pub struct Away<'e>(&'e Shared);
 
-impl Drop for Away {
+impl Drop for Away<'_> {
     fn drop(&mut self) {
-        self.is_away.store(false, Ordering::Relaxed);
-        self.shared.away.fetch_sub(1, Ordering::Relaxed);
+        self.0.away.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -4,7 +4,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
@@ -56,9 +59,18 @@ pub struct Cluster {
 impl World for Cluster {
     async fn read(&mut self, reads: &[Read]) -> Result<Vec<Found>, Trouble> {
         let cluster = &*self;
-        let is_away = reads.iter().any(|read| matches!(read, Read::Send(_)));
-        let _away = is_away.then(|| cluster.errands.leave(&cluster.is_away));
-        join_all(reads.iter().map(|read| cluster.read_one(read))).await.into_iter().collect()
+        let found = join_all(reads.iter().map(|read| cluster.read_one(read)));
+        if !reads.iter().any(|read| matches!(read, Read::Send(_))) {
+            return found.await.into_iter().collect();
+        }
+        let _away = cluster.errands.leave();
+        cluster.is_away.store(true, Ordering::Relaxed);
+        let found = found.await;
+        if !cluster.is_away.swap(false, Ordering::Relaxed) {
+            // The pass is being cancelled: it writes nothing any more.
+            std::future::pending::<()>().await;
+        }
+        found.into_iter().collect()
     }
 
     async fn write(&mut self, write: &Write) -> Result<Option<Written>, Trouble> {
@@ -154,7 +166,7 @@ impl Cluster {
     /// The world of who only announces.
     pub fn announcing(api: Api, clock: Clock) -> Cluster {
         let key = Key { machine: Machine::Rollout, place: Place::new("", "") };
-        let (errands, is_away) = (Errands::default(), Arc::default());
+        let (errands, is_away) = (Errands::new(1), Arc::default());
         Cluster { api, web: None, errands, is_away, key, record: None, clock, deciding: Instant::now() }
     }
 
@@ -186,7 +198,10 @@ impl Cluster {
                 Ok(Found::Token(read.map(Secret::new).map_err(problem)))
             }
             Read::Send(request) => Ok(Found::Answer(match &self.web {
-                Some(web) => self.errands.send(web, &self.key.place.namespace, request).await,
+                Some(web) => {
+                    let _place = self.errands.turn(&self.key.place.namespace).await;
+                    web.fetch(request).await.map_err(|error| error.to_string())
+                }
                 None => Err("there is no way to the network".to_owned()),
             })),
         }

@@ -116,6 +116,8 @@ async fn resolve(state: &mut State, of: Fetching<'_>) -> Result<Fetched, git::Er
         .map_err(|reason| git::Error::Address { url: spec.url.clone(), reason: reason.to_owned() })?;
     let store = stored(state, of, &remote).await?;
     let access = access(subject, spec, of.shared, &remote).await?;
+    let _away = of.shared.errands.leave();
+    let _place = of.shared.errands.turn(&subject.place.namespace).await;
     git::fetch(&store, &remote, &spec.reference, known.as_deref(), &access, network, &FetchLimits::default()).await
 }
 
@@ -343,6 +345,8 @@ async fn bring(state: &mut State, of: Fetching<'_>, commit: &str) -> Result<(), 
     }
     let access = access(subject, spec, of.shared, &remote).await?;
     let reference = Reference::Commit(commit.to_owned());
+    let _away = of.shared.errands.leave();
+    let _place = of.shared.errands.turn(&subject.place.namespace).await;
     git::fetch(&store, &remote, &reference, None, &access, network, &FetchLimits::default()).await.map(drop)
 }
 

@@ -39,6 +39,7 @@ use self::{
 use super::{
     api::Api,
     clock::Clock,
+    errand::Errands,
     git::{Network, Stores},
     watch,
     webhook::Hooks,
@@ -191,6 +192,10 @@ pub enum Hint {
 
 /// How many passes may run at once.
 const WORKERS: usize = 8;
+/// How many hosts of repositories may be talked to at once.
+const MOST_FETCHES: usize = 16;
+/// How many passes there may be, those among them that wait for such hosts.
+const MOST_PASSES: usize = 1024;
 /// How many deliveries may wait.
 const BACKLOG: usize = 1024;
 /// How long nothing happens before the loop looks around anyway.
@@ -216,6 +221,7 @@ pub async fn run(
         sender,
         bell,
         seen: Mutex::default(),
+        errands: Errands::new(MOST_FETCHES),
         stores: Stores::new(settings.cache.clone()),
         told,
         namespace: settings.namespace.clone(),
@@ -249,6 +255,8 @@ struct Shared {
     sender: Sender<(Resource, News)>,
     /// Rung when a reference of a repository on this machine may have moved.
     bell: Sender<Hint>,
+    /// The requests to hosts of repositories.
+    errands: Errands,
     /// One store for each repository, however many sources follow it.
     stores: Stores,
     seen: Mutex<Seen>,
@@ -382,6 +390,7 @@ impl Sources {
         stop: impl Future<Output = ()>,
     ) {
         tokio::pin!(stop);
+        let shared = self.shared.clone();
         let mut hinting = true;
         let mut overdue = tokio::time::interval(OVERDUE_CHECK);
         loop {
@@ -396,6 +405,7 @@ impl Sources {
                 () = &mut stop => break,
                 Some((resource, news)) = news.recv() => self.hear(&resource, news),
                 Some(hint) = rung.recv() => self.take(&hint),
+                () = shared.errands.left() => {}
                 hint = hints.recv(), if hinting => match hint {
                     Some(hint) => self.take(&hint),
                     None => hinting = false,
@@ -533,7 +543,7 @@ impl Sources {
     }
 
     fn start_passes(&mut self) {
-        while self.passes.len() < WORKERS {
+        while self.passes.len() < (WORKERS + self.shared.errands.away()).min(MOST_PASSES) {
             let now = self.clock.now();
             let Some(key) = self.queue.next(now) else { return };
             // Never decide on less than was written; what is seen brings the key back.

@@ -66,6 +66,8 @@ async fn make(source: Fetching<'_>, store: &Store, offer: &Offer, branch: &str) 
     let Some(network) = &settings.network else { return Ok(false) };
     let access = fetch::access(subject, spec, shared, &remote).await?;
     let reference = format!("refs/heads/{branch}");
+    let _away = shared.errands.leave();
+    let _place = shared.errands.turn(&subject.place.namespace).await;
     git::push(store, &remote, &reference, &commit, &access, network, &FetchLimits::default()).await?;
     Ok(true)
 }

@@ -1,4 +1,5 @@
-//! Whose request for a metric is sent next: each namespace has a share, so that slow hosts of one tenant delay no other.
+//! Whose request to somebody else's server is sent next: each namespace has a share, so that slow hosts of one tenant delay
+//! no other.
 //!
 //! Shares leave room for one namespace more than there are: whoever comes next need not wait for somebody else's server.
 //! Never sends anything.
@@ -7,14 +8,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::kubernetes::value::Text;
 
-/// How many requests may be under way.
-const LIMIT: usize = 64;
-/// How many a namespace may have under way at least, while there is room at all.
-const LEAST: usize = 4;
+/// The part of all requests that a namespace may have under way at least, while there is room at all.
+const LEAST: usize = 16;
 
 /// The requests that are under way, and those that wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Errands {
+    limit: usize,
     namespaces: BTreeMap<Text, Share>,
     tickets: u64,
 }
@@ -26,6 +26,11 @@ struct Share {
 }
 
 impl Errands {
+    /// So many may be under way.
+    pub fn new(limit: usize) -> Errands {
+        Errands { limit, namespaces: BTreeMap::new(), tickets: 0 }
+    }
+
     /// A request of this namespace waits; answers its number.
     pub fn ask(&mut self, namespace: &Text) -> u64 {
         self.tickets += 1;
@@ -36,10 +41,10 @@ impl Errands {
     /// The number of the request that is sent next, if one may be: of the namespace that has fewest under way.
     pub fn begin(&mut self) -> Option<u64> {
         let running: usize = self.namespaces.values().map(|share| share.running).sum();
-        let most = (LIMIT / (self.namespaces.len() + 1)).max(LEAST);
+        let most = (self.limit / (self.namespaces.len() + 1)).max(self.limit / LEAST).max(1);
         let waits = |share: &&mut Share| !share.waiting.is_empty() && share.running < most;
         let share = self.namespaces.values_mut().filter(waits).min_by_key(|share| share.running)?;
-        if running >= LIMIT {
+        if running >= self.limit {
             return None;
         }
         share.running += 1;
@@ -63,15 +68,19 @@ impl Errands {
 mod tests {
     use super::*;
 
+    const LIMIT: usize = 64;
+
     fn started(errands: &mut Errands) -> Vec<u64> {
         std::iter::from_fn(|| errands.begin()).collect()
     }
 
     #[test]
     fn one_namespace_leaves_room_for_the_next() {
-        let mut errands = Errands::default();
+        let mut errands = Errands::new(LIMIT);
         let (noisy, quiet) = (Text::from("noisy"), Text::from("quiet"));
-        (0..200).for_each(|_| drop(errands.ask(&noisy)));
+        for _ in 0..200 {
+            errands.ask(&noisy);
+        }
         assert_eq!(started(&mut errands).len(), LIMIT / 2);
         let ticket = errands.ask(&quiet);
         assert_eq!(started(&mut errands), [ticket], "it waits for nobody");
@@ -82,7 +91,7 @@ mod tests {
 
     #[test]
     fn many_namespaces_have_the_least_share_and_never_more_than_all() {
-        let mut errands = Errands::default();
+        let mut errands = Errands::new(LIMIT);
         let namespaces: Vec<Text> = (0..40).map(|number| Text::from(format!("n{number}").as_str())).collect();
         let tickets: Vec<(&Text, u64)> = namespaces
             .iter()
@@ -92,12 +101,12 @@ mod tests {
         let running = started(&mut errands);
         assert_eq!(running.len(), LIMIT);
         let count = |name: &Text| tickets.iter().filter(|(of, ticket)| *of == name && running.contains(ticket)).count();
-        assert!(namespaces.iter().all(|name| (1..=LEAST).contains(&count(name))), "all have a turn");
+        assert!(namespaces.iter().all(|name| (1..=LIMIT / LEAST).contains(&count(name))), "all have a turn");
     }
 
     #[test]
     fn who_no_longer_waits_is_forgotten() {
-        let mut errands = Errands::default();
+        let mut errands = Errands::new(LIMIT);
         let shop = Text::from("shop");
         let tickets: Vec<u64> = (0..40).map(|_| errands.ask(&shop)).collect();
         started(&mut errands);
