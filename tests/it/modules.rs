@@ -74,6 +74,50 @@ fn one_place_knows_the_protocols_of_status() {
     assert_nobody_names(&PROTOCOL, &[CODEC.as_slice(), &memory].concat());
 }
 
+/// The judges of what was decided.
+const JUDGES: [&str; 5] = [
+    "rollout/invariant.rs",
+    "rollout/approval.rs",
+    "rollout/bounds.rs",
+    "analysis/invariant.rs",
+    "experiment/invariant.rs",
+];
+
+/// What decides: a judge that used it would be wrong wherever it is.
+const DECISION: [(&str, &str); 16] = [
+    ("limits::", "the decision's arithmetic"),
+    ("int_or_string", "the decision's arithmetic"),
+    ("replicas::", "the decision's arithmetic"),
+    ("decide", "the decision"),
+    ("deliberate", "the decision"),
+    ("canary::", "the decision"),
+    ("blue_green::", "the decision"),
+    ("sets::", "the decision"),
+    ("traffic::", "the decision"),
+    ("services::", "the decision"),
+    ("step::", "the decision"),
+    ("pass::", "the decision"),
+    ("assess", "the decision"),
+    ("phase::", "the decision"),
+    ("versions::", "the decision"),
+    ("analyses::", "the decision"),
+];
+
+#[test]
+fn judges_share_nothing_with_what_they_judge() {
+    let mut judges = 0;
+    let mut problems = Vec::new();
+    walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/core/src"), "", &mut |path, text| {
+        if JUDGES.contains(&path) {
+            judges += 1;
+            let named = offences(text, &DECISION).into_iter();
+            problems.extend(named.map(|(line, word, why)| format!("{path}:{line}: names `{word}` ({why})")));
+        }
+    });
+    assert_eq!(judges, JUDGES.len(), "one of them is gone");
+    assert!(problems.is_empty(), "a judge is not independent:\n{}", problems.join("\n"));
+}
+
 #[test]
 fn one_place_accepts_connections() {
     // `accept` of TLS takes the connection; that of a listener takes nothing, and its errors need a wait.

@@ -7,6 +7,7 @@ use std::fmt;
 
 use super::{
     approval,
+    bounds::Bounds,
     diff::{Action, Subject},
     target::{Target, Verdict},
     view::View,
@@ -14,7 +15,6 @@ use super::{
 use crate::{
     api::constants::{annotation, label},
     kubernetes::{object, value::Value},
-    model::limits,
     route,
 };
 
@@ -44,9 +44,9 @@ pub enum Broken {
         /// The Service.
         service: String,
         /// How many pods are available there.
-        available: i32,
+        available: i64,
         /// How many are needed.
-        needed: i32,
+        needed: i64,
     },
     /// S5, S48: a field that is somebody else's would be written.
     NotOurField {
@@ -217,7 +217,7 @@ fn may_be_ours(object: &Value, uid: &str) -> bool {
 }
 
 fn sizes(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
-    let replicas = i64::from(limits::replicas(&view.rollout));
+    let Bounds { replicas, most, traffic, .. } = Bounds::of(&view.rollout);
     let Some(Target { sets, .. }) = &verdict.target else { return };
     let changed = view.sets.iter().filter_map(|set| {
         let wanted = size(sets.get(&set.info.name)?);
@@ -228,16 +228,15 @@ fn sizes(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     let steps = view.rollout.spec.strategy.canary.iter().flat_map(|canary| &canary.steps);
     let scales = steps.filter_map(|step| step.set_canary_scale.as_ref()).map(|scale| {
         let share = i64::from(scale.weight.unwrap_or_default()).saturating_mul(replicas);
-        i64::from(scale.replicas.unwrap_or_default())
-            .max(share / i64::from(limits::max_weight(&view.rollout).max(1)) + 1)
+        i64::from(scale.replicas.unwrap_or_default()).max(share / traffic.max(1) + 1)
     });
     let given = scales.max().unwrap_or_default();
     for (set, wanted) in &changed {
         // A preview may be larger than what it is a preview of.
         let preview =
             view.rollout.spec.strategy.blue_green.as_ref().and_then(|strategy| strategy.preview_replica_count);
-        let most = replicas.max(set.info.desired.into()).max(preview.unwrap_or_default().into()).max(given);
-        if *wanted < 0 || *wanted > most {
+        let largest = replicas.max(set.info.desired.into()).max(preview.unwrap_or_default().into()).max(given);
+        if *wanted < 0 || *wanted > largest {
             broken.push(Broken::Size { set: set.info.name.to_string(), size: *wanted });
         }
     }
@@ -245,7 +244,6 @@ fn sizes(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     else {
         return;
     };
-    let most = replicas + i64::from(limits::max_surge(&view.rollout));
     let total: i64 = view.sets.iter().map(|set| sets.get(&set.info.name).map_or(0, size)).sum();
     if changed.iter().any(|(set, wanted)| *wanted > i64::from(set.info.desired)) && total > most {
         broken.push(Broken::TooMany { pods: total, most });
@@ -281,8 +279,8 @@ fn switch(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     if wanted == before || goes_back {
         return;
     }
-    let available = view.sets.iter().find(|set| set.info.hash == wanted).map_or(0, |set| set.info.available);
-    let needed = limits::replicas(&view.rollout);
+    let available = view.sets.iter().find(|set| set.info.hash == wanted).map_or(0, |set| i64::from(set.info.available));
+    let needed = Bounds::of(&view.rollout).replicas;
     if available < needed {
         broken.push(Broken::NotAvailable { service: name.to_owned(), available, needed });
     }
@@ -414,7 +412,7 @@ fn availability(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
             broken.push(Broken::Grows(set.info.name.to_string()));
         }
     }
-    let least = i64::from(limits::replicas(&view.rollout)) - i64::from(limits::max_unavailable(&view.rollout));
+    let least = Bounds::of(&view.rollout).least;
     if shrinks && before >= least && after < least {
         broken.push(Broken::TooFew { available: after, least });
     }
@@ -434,7 +432,7 @@ fn traffic(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
     let is_given =
         canary.replica_progress_threshold.is_some() || canary.steps.iter().any(|step| step.set_canary_scale.is_some());
     let recorded = status.canary.weights.as_ref().map_or(0, |weights| i64::from(weights.canary.weight));
-    let replicas = i64::from(limits::replicas(&view.rollout));
+    let replicas = Bounds::of(&view.rollout).replicas;
     for leaf in route::leaves(routing).unwrap_or_default() {
         let Some(after) = route::read(leaf, &view.rollout, &target.routes) else { continue };
         let before = route::read(leaf, &view.rollout, &view.routes);
@@ -503,10 +501,10 @@ fn status(view: &View, verdict: &Verdict, broken: &mut Vec<Broken>) {
         return;
     }
     let stable = view.sets.iter().find(|set| set.info.hash.as_str() == next.stable_rs);
-    let available = stable.map_or(0, |set| set.info.available);
+    let available = stable.map_or(0, |set| i64::from(set.info.available));
     if next.stable_rs != next.current_pod_hash {
         broken.push(Broken::NotHealthy("another version is wanted than is stable"));
-    } else if available < limits::replicas(&view.rollout) {
+    } else if available < Bounds::of(&view.rollout).replicas {
         broken.push(Broken::NotHealthy("pods of the stable version are missing"));
     }
 }

@@ -16,6 +16,7 @@
 
 mod approval;
 mod blue_green;
+mod bounds;
 mod canary;
 mod decide;
 pub mod diff;
