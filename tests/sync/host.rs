@@ -3,7 +3,10 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,7 +22,7 @@ use tidegate::{
     },
     kubernetes::value::Value,
 };
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_rustls::TlsAcceptor;
 
 use crate::server::{certificate, git, reply, serving};
@@ -67,6 +70,8 @@ struct Inner {
     token: Mutex<String>,
     posted: Mutex<Vec<Posted>>,
     asked: Mutex<Vec<Asked>>,
+    /// How many requests have come to the port at which it is slow.
+    slow: AtomicUsize,
 }
 
 impl Host {
@@ -80,6 +85,7 @@ impl Host {
             token: Mutex::new("good-token".to_owned()),
             posted: Mutex::default(),
             asked: Mutex::default(),
+            slow: AtomicUsize::new(0),
         }))
     }
 
@@ -103,13 +109,18 @@ impl Host {
     fn dial(&self) -> Dial {
         let host = self.clone();
         Arc::new(move |name, port| {
-            let (host, known) = (host.clone(), (name, port) == ("git.example", 443));
+            let (host, known, is_slow) =
+                (host.clone(), name == "git.example" && [443, 9443].contains(&port), port == 9443);
             Box::pin(async move {
                 if !known || matches!(host.mood(), Mood::Down) {
                     return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody is there"));
                 }
                 let (ours, theirs) = tokio::io::duplex(64 << 10);
-                tokio::spawn(host.attend(theirs));
+                if is_slow {
+                    tokio::spawn(host.attend_slowly(theirs));
+                } else {
+                    tokio::spawn(host.attend(theirs));
+                }
                 Ok(Box::new(ours) as Box<dyn Line>)
             })
         })
@@ -150,6 +161,29 @@ impl Host {
             async move { host.answer(request).await }
         });
         drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
+    }
+
+    /// Begins an answer and goes on with one byte in two seconds.
+    async fn attend_slowly(self, stream: DuplexStream) {
+        let acceptor = self.0.acceptor.lock().unwrap().clone();
+        let Ok(mut stream) = acceptor.accept(stream).await else { return };
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let Ok(byte) = stream.read_u8().await else { return };
+            head.push(byte);
+        }
+        self.0.slow.fetch_add(1, Ordering::Relaxed);
+        let begin = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\nContent-Length: 65520\r\n\r\nfff0";
+        let mut answer = stream.write_all(begin).await;
+        while answer.is_ok() && stream.flush().await.is_ok() {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            answer = stream.write_all(b"x").await;
+        }
+    }
+
+    /// How many requests have come to the port at which it is slow.
+    pub fn slow(&self) -> usize {
+        self.0.slow.load(Ordering::Relaxed)
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {

@@ -22,6 +22,7 @@ mod scene;
 #[path = "../git/server.rs"]
 #[allow(dead_code)] // half of it is about hosts that misbehave in ways of their own
 mod server;
+mod shares;
 mod words;
 
 use scene::{Scene, map, web};

@@ -27,6 +27,7 @@ use tidegate::{
         api::Api,
         clock::Clock,
         daemon,
+        outbound::Outbound,
         source::{self, Board, Given, Hint, Told},
         webhook::Hooks,
     },
@@ -75,6 +76,8 @@ pub struct Scene {
     /// The only namespace that the daemon looks after.
     pub namespace: Option<String>,
     pub hooks: Option<Hooks>,
+    /// Whether metrics may be asked for on this machine.
+    pub anywhere: bool,
     /// How the sources reach the cluster, in this life of the daemon.
     sources: Option<Api>,
 }
@@ -238,6 +241,7 @@ impl Scene {
             board: Board::default(),
             namespace: None,
             hooks: None,
+            anywhere: false,
             sources: None,
         };
         if start_now {
@@ -301,8 +305,12 @@ impl Scene {
             async move { drop(stopped.await) }
         };
         let (engine, sources) = (stop(), stop());
-        let settings =
-            daemon::Settings { clock: self.clock, namespace: self.namespace.clone(), ..daemon::Settings::default() };
+        let settings = daemon::Settings {
+            clock: self.clock,
+            namespace: self.namespace.clone(),
+            outbound: if self.anywhere { Outbound::anywhere() } else { Outbound::default() },
+            ..daemon::Settings::default()
+        };
         self.tasks.push(tokio::spawn(daemon::run(self.api(Whose::Engine), settings, engine)));
         let (hints, hinted) = mpsc::channel(16);
         let (told, heard) = mpsc::channel(1024);
