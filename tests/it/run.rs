@@ -124,6 +124,21 @@ impl Scene {
         })
     }
 
+    /// Waits until this holds.
+    async fn until(&self, holds: impl Fn(&Store) -> bool) {
+        let mut newest = self.cluster.newest();
+        let reached = async {
+            loop {
+                newest.borrow_and_update();
+                if self.cluster.with(|store| holds(store)) {
+                    return;
+                }
+                newest.changed().await.unwrap();
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), reached).await.expect("it comes to hold");
+    }
+
     /// Waits until an AnalysisRun is in this phase.
     async fn run_phase(&self, name: &str, phase: &str) -> Value {
         let mut newest = self.cluster.newest();
@@ -284,6 +299,57 @@ async fn the_analysis_example_goes_on_after_its_test_and_back_without() {
     phases.sort();
     assert_eq!(phases, ["Failed", "Successful"]);
     scene.end().await;
+}
+
+/// What `--record` keeps is all that a decision needs, whatever machine it is of.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_recorded_decision_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = daemon::Settings { record: Some(folder.path().to_owned()), ..settings() };
+    let scene = Scene::with("nothing", settings);
+    scene.create("analysis.yaml");
+    scene.phase("checked", "Healthy").await;
+    scene.set_image("checked", "registry.example/web:2.0");
+    scene.phase("checked", "Healthy").await;
+    let (address, _asked) = web("1").await;
+    let metric = value!({"name": "m", "successCondition": "result == 1", "interval": "1s", "count": 2,
+        "provider": {"web": {"url": address}}});
+    let run = value!({"kind": "AnalysisRun", "apiVersion": "argoproj.io/v1alpha1", "metadata": {"name": "alone"},
+        "spec": {"metrics": [metric]}});
+    scene.ask(Verb::Create, "argoproj.io", "v1alpha1", "analysisruns", "", run);
+    scene.run_phase("alone", "Successful").await;
+    let container = value!({"name": "c", "image": "registry.example/web:1.0"});
+    let template = value!({"metadata": {"labels": {"app": "e"}}, "spec": {"containers": [container]}});
+    let version = value!({"name": "a", "selector": {"matchLabels": {"app": "e"}}, "template": template, "service": {}});
+    let experiment = value!({"kind": "Experiment", "apiVersion": "argoproj.io/v1alpha1", "metadata": {"name": "e"},
+        "spec": {"duration": "1s", "templates": [version]}});
+    scene.ask(Verb::Create, "argoproj.io", "v1alpha1", "experiments", "", experiment);
+    let over = |store: &Store| {
+        let experiment = store.get("argoproj.io", "experiments", "default", "e").unwrap();
+        experiment.value.str_at(&["status", "phase"]) == Some("Successful")
+    };
+    scene.until(over).await;
+    // Its Services go back to their owner.
+    scene.create("blue-green.yaml");
+    scene.phase("shop", "Healthy").await;
+    scene.ask(Verb::Delete, "argoproj.io", "v1alpha1", "rollouts", "shop", Value::object());
+    let released = |store: &Store| {
+        let mut services = store.list("", "services", "default");
+        services.all(|service| service.value.at(&["spec", "selector", "rollouts-pod-template-hash"]).is_none())
+    };
+    scene.until(released).await;
+    scene.end().await;
+    let mut machines = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let record = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let replay =
+            tidegate::engine::replay::replay(&record).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        assert!(replay.is_same && replay.broken.is_empty(), "{}: {replay:#?}", path.display());
+        *machines.entry(replay.machine).or_insert(0) += 1;
+    }
+    println!("{machines:?}");
+    assert_eq!(machines.keys().copied().collect::<Vec<_>>(), ["analysis", "experiment", "rollout", "service"]);
 }
 
 /// The hosts of the tests are on this machine.

@@ -249,3 +249,31 @@ fn without_hashes(value: &mut Value) {
         list.iter_mut().for_each(without_hashes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value;
+
+    /// The rules that a patch of a DestinationRule would break.
+    fn broken(patch: Value) -> Vec<String> {
+        let subset = value!({"name": "v1", "labels": {"app": "a", "rollouts-pod-template-hash": "h"}});
+        let spec =
+            value!({"host": "web", "subsets": [subset, {"name": "v2", "labels": {"rollouts-pod-template-hash": "i"}}]});
+        let object = value!({"metadata": {"name": "d", "namespace": "shop"}, "spec": spec});
+        let key = ObjectKey { resource: resource::services(), place: place_of(&object) };
+        let view = View { now: Timestamp::UNIX_EPOCH, key, object, rollouts: Vec::new() };
+        let verdict = Verdict { patch: None, reasons: Vec::new() };
+        SubsetsMachine::check(&view, &verdict, &[patch])
+    }
+
+    #[test]
+    fn s5_an_object_that_is_given_back_loses_hashes_and_the_note_alone() {
+        let subsets = value!([{"name": "v1", "labels": {"app": "a"}}, {"name": "v2"}]);
+        assert_eq!(broken(value!({"spec": {"subsets": subsets}})), Vec::<String>::new());
+        let lost = broken(value!({"spec": {"subsets": [{"name": "v1", "labels": {"app": "a"}}]}}));
+        assert!(lost[0].starts_with("S5: ") && lost[0].contains("DestinationRule"), "{lost:?}");
+        assert_eq!(broken(value!({"spec": {"host": "other"}})).len(), 1);
+        assert_eq!(broken(value!({"metadata": {"labels": {"x": "y"}}})).len(), 1);
+    }
+}
