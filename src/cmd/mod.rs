@@ -335,7 +335,10 @@ impl Logging {
             std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         match self.log_format {
             LogFormat::Text => registry.with(fmt::layer().with_writer(|| screen::Log).with_ansi(colour)).init(),
-            LogFormat::Json => registry.with(fmt::layer().json().with_writer(|| screen::Log)).init(),
+            // Flat, so that a field has the same name wherever logs are searched: docs/operate.md.
+            LogFormat::Json => {
+                registry.with(fmt::layer().json().flatten_event(true).with_writer(|| screen::Log)).init();
+            }
         }
         Ok(())
     }

@@ -343,6 +343,7 @@ impl Pass<'_> {
         if let (Some(board), Ok(spec)) = (&self.settings.board, &subject.spec) {
             board.show(&subject.place, spec, &verdict.status);
         }
+        self.api.metrics().with(|metrics| metrics.synced(&subject.place, &view.status, &verdict.status));
         // Overtaken commits were told: their last trace may be recorded away.
         written.extend(keep::record(self.api, subject, &view.status, &verdict.status).await?);
         if matches!(subject.kept, Kept::ConfigMap) {

@@ -6,15 +6,25 @@
 mod analyses;
 mod attempt;
 mod rollouts;
+mod sources;
+pub mod table;
 mod text;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
-use self::text::{Family, Histogram, Kind, Page};
+pub use self::text::Kind;
+use self::{
+    sources::Source,
+    text::{Family, Histogram, Page},
+};
 use super::key::{Key, Machine, Place};
-use crate::{api::RolloutStatus, kubernetes::value::Value};
+use crate::{
+    api::{GitSourceStatus, RolloutStatus},
+    forge::Outcome,
+    kubernetes::value::Value,
+};
 
 /// How long the counters of a deleted object are kept: a reading a minute sees them once more.
 const FAREWELL: SignedDuration = SignedDuration::from_secs(65);
@@ -151,6 +161,7 @@ pub struct Metrics {
     decisions: Histogram,
     fence_waits: BTreeMap<Machine, u64>,
     watch_restarts: BTreeMap<String, u64>,
+    sources: BTreeMap<Place, Source>,
     /// The deleted ones, by the time at which they are forgotten.
     leaving: VecDeque<(Timestamp, &'static str, Place)>,
 }
@@ -192,6 +203,19 @@ impl Metrics {
         *self.watch_restarts.entry(plural.to_owned()).or_default() += 1;
     }
 
+    /// A pass of a GitSource has ended with this status.
+    pub fn synced(&mut self, place: &Place, old: &GitSourceStatus, new: &GitSourceStatus) {
+        self.leaving.retain(|(_, kind, leaving)| *kind != "gitsources" || leaving != place);
+        self.sources.entry(place.clone()).or_default().recorded(old, new);
+    }
+
+    /// The host of a GitSource answered to a commit status.
+    pub fn reported(&mut self, place: &Place, outcome: &Outcome) {
+        if let Some(source) = self.sources.get_mut(place) {
+            source.reported(outcome);
+        }
+    }
+
     /// Something was announced about a Rollout.
     pub fn announced(&mut self, rollout: Place, r#type: &'static str, reason: &'static str) {
         *self.events.entry((rollout, r#type, reason)).or_default() += 1;
@@ -229,6 +253,9 @@ impl Metrics {
                 self.errors.remove(&place);
                 self.events.retain(|(of, _, _), _| *of != place);
             }
+            if kind == "gitsources" {
+                self.sources.remove(&place);
+            }
             if kind == "analysisruns" {
                 self.run_passes.remove(&place);
                 self.run_errors.remove(&place);
@@ -255,6 +282,7 @@ impl Metrics {
         analyses::experiments(objects.experiments.iter().copied(), &mut page);
         self.argo(gauges, &mut page);
         self.own(gauges, &mut page);
+        sources::families(&self.sources, now, &mut page);
         page.text()
     }
 

@@ -192,3 +192,63 @@ fn sr21_only_objects_of_ours_are_counted_by_name_and_none_for_ever() {
     }
     assert_eq!(series(&mut metrics, 100_000), 2);
 }
+
+/// The names of the labels of a line, besides `le`.
+fn labels(line: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = line.split_once('{').map_or("", |(_, labels)| labels);
+    while let Some((name, after)) = rest.split_once("=\"") {
+        names.push(name.trim_start_matches(',').to_owned());
+        rest = after.split_once('"').map_or("", |(_, rest)| rest);
+    }
+    names.retain(|name| name != "le");
+    names
+}
+
+#[test]
+fn the_table_is_what_is_served() {
+    let mut metrics = Metrics::default();
+    let web = Place::new("shop", "web");
+    for machine in [Machine::Rollout, Machine::Analysis, Machine::Experiment] {
+        metrics.passed(&Key { machine, place: web.clone() }, 0.2, Ending::Failed);
+    }
+    metrics.decided(0.1);
+    metrics.fenced(Machine::Rollout);
+    metrics.watched_anew("pods");
+    metrics.announced(web.clone(), "Normal", "x");
+    metrics.asked(Request::of("PATCH", "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web", 200));
+    let duration = value!({
+        "rolloutStartedAt": "1970-01-01T00:00:00Z", "finishedAt": "1970-01-01T00:02:00Z", "completionStatus": "Promoted",
+    });
+    let ended = crate::api::read::<RolloutStatus>(&value!({"duration": duration})).object;
+    metrics.recorded(&RolloutStatus::default(), &ended, at(120));
+    let one = || value!({"commit": "1", "at": "1970-01-01T00:00:00Z"});
+    let done = value!({
+        "seen": one(), "applied": one(), "rolledOut": one(),
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:00:00Z"}],
+    });
+    metrics.synced(&web, &GitSourceStatus::default(), &crate::api::read(&done).object);
+    metrics.reported(&web, &Outcome::Posted(None));
+    let page = metrics.page(&objects(&rollout(), &run()), &gauges(), at(0));
+    let mut served: Vec<(String, String, String, Vec<String>)> = Vec::new();
+    for line in page.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        match words.as_slice() {
+            ["#", "HELP", name, help] => served.push(((*name).into(), String::new(), (*help).into(), Vec::new())),
+            ["#", "TYPE", _, kind] => served.last_mut().unwrap().1 = (*kind).to_owned(),
+            _ => {
+                served.last_mut().unwrap().3 = labels(line);
+            }
+        }
+    }
+    let mut table: Vec<(String, String, String, Vec<String>)> = table::TABLE
+        .iter()
+        .map(|row| {
+            let labels = row.labels.iter().map(|label| (*label).to_owned()).collect();
+            (row.name.to_owned(), row.kind.as_str().to_owned(), row.help.to_owned(), labels)
+        })
+        .collect();
+    table.sort();
+    served.sort();
+    assert_eq!(served, table);
+}

@@ -7,10 +7,24 @@ pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// What sort of number it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// It only grows.
     Counter,
+    /// It is so at the moment.
     Gauge,
+    /// How often a number was at most each of several bounds.
     Histogram,
+}
+
+impl Kind {
+    /// As Prometheus calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
 }
 
 /// Numbers of one name.
@@ -85,12 +99,8 @@ impl Page {
         if samples.is_empty() {
             return;
         }
-        let kind = match family.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
-        };
-        let Family { name, help, .. } = family;
+        let Family { name, help, kind } = family;
+        let kind = kind.as_str();
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
         self.0.push((name, format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}")));
     }
