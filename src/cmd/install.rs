@@ -1,6 +1,10 @@
 //! `tidegate manifests`, `install` and `uninstall`: the daemon in a cluster.
 
-use std::time::Duration;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -8,6 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     access::{Access, Cluster, unanswered},
+    crds::yaml as definition,
     print::say,
     remedied,
 };
@@ -16,7 +21,7 @@ use crate::{
         key::{Place, Resource},
         observe::resource,
     },
-    install::{Install, NAME, Part, Scope, rights::Kind},
+    install::{Install, NAME, Part, Scope, chart, kustomize, rights::Kind},
     io::{
         api::{Force, Run},
         watch,
@@ -50,6 +55,9 @@ pub struct Choices {
     /// several times.
     #[arg(long = "read", value_name = "RESOURCE", value_parser = Kind::parse)]
     reads: Vec<Kind>,
+    /// Another argument of `tidegate run` in the cluster, such as `--run-arg=--require-secret-hosts`. May be given several times.
+    #[arg(long = "run-arg", value_name = "ARGUMENT", allow_hyphen_values = true)]
+    arguments: Vec<String>,
     /// Without the CustomResourceDefinitions, where those of Argo Rollouts are to stay.
     #[arg(long)]
     without_crds: bool,
@@ -59,6 +67,9 @@ pub struct Choices {
     /// With a PrometheusRule.
     #[arg(long)]
     alerts: bool,
+    /// With a ConfigMap that holds a dashboard, as Grafana's sidecar finds it.
+    #[arg(long)]
+    dashboard: bool,
     /// With a NetworkPolicy that admits only what is served.
     #[arg(long)]
     network_policy: bool,
@@ -78,6 +89,15 @@ pub struct Manifests {
     /// The namespace of the daemon.
     #[arg(short, long, default_value = NAME, value_name = "NAME")]
     namespace: String,
+    /// Without the Namespace, where something else makes it.
+    #[arg(long)]
+    without_namespace: bool,
+    /// Write a Helm chart into this folder instead: its values are the choices.
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    chart: Option<PathBuf>,
+    /// Write kustomize bases (`cluster`, `namespace`) and components into this folder instead.
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    kustomize: Option<PathBuf>,
     #[command(flatten)]
     choices: Choices,
 }
@@ -113,6 +133,7 @@ impl Choices {
             (Part::Namespace, true),
             (Part::ServiceMonitor, self.service_monitor),
             (Part::Alerts, self.alerts),
+            (Part::Dashboard, self.dashboard),
             (Part::NetworkPolicy, self.network_policy),
         ];
         Install {
@@ -124,6 +145,7 @@ impl Choices {
             pages: self.pages.clone(),
             instance_id: self.instance_id.clone(),
             reads: self.reads.clone(),
+            arguments: self.arguments.clone(),
             parts: chosen.into_iter().filter_map(|(part, wanted)| wanted.then_some(part)).collect(),
         }
     }
@@ -140,12 +162,42 @@ impl Choices {
     }
 }
 
-/// Prints everything, to be applied.
+/// Prints everything, to be applied, or writes it as a chart or as kustomize bases.
 pub fn manifests(arguments: Manifests) -> anyhow::Result<()> {
-    let objects = arguments.choices.objects(&arguments.namespace)?;
-    let documents: Vec<String> =
-        objects.iter().map(|object| serde_saphyr::to_string(object).unwrap_or_default()).collect();
+    if let Some(folder) = &arguments.chart {
+        return write(folder, chart());
+    }
+    if let Some(folder) = &arguments.kustomize {
+        return write(folder, bases());
+    }
+    let mut objects = arguments.choices.objects(&arguments.namespace)?;
+    objects.retain(|object| !arguments.without_namespace || object.str_at(&["kind"]) != Some("Namespace"));
+    let documents: Vec<String> = objects.iter().map(yaml).collect();
     say(&documents.join("---\n"))
+}
+
+fn yaml(object: &Value) -> String {
+    serde_saphyr::to_string(object).unwrap_or_default()
+}
+
+/// The files of the Helm chart.
+fn chart() -> Vec<(String, String)> {
+    chart::files(env!("CARGO_PKG_VERSION"), IMAGE, definition)
+}
+
+/// The files of the kustomize bases.
+fn bases() -> Vec<(String, String)> {
+    kustomize::files(IMAGE, definition, yaml)
+}
+
+fn write(folder: &Path, files: Vec<(String, String)>) -> anyhow::Result<()> {
+    for (name, text) in files {
+        let path = folder.join(name);
+        let parent = path.parent().unwrap_or(folder);
+        fs::create_dir_all(parent).with_context(|| format!("cannot make the folder {}", parent.display()))?;
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// The resource of an object that is installed.
@@ -290,6 +342,55 @@ pub async fn uninstall(arguments: Uninstall) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Compares a folder of the tree with what the program writes.
+    #[track_caller]
+    fn check_folder(name: &str, files: Vec<(String, String)>) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let flag = if name == "kustomize" { "--kustomize" } else { "--chart" };
+        let remedy = format!("run `tidegate manifests {flag} {name}`");
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap_or_else(|_| panic!("there is no {name}: {remedy}")) {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let inside = path.strip_prefix(&root).unwrap().to_str().unwrap();
+                assert!(files.iter().any(|(known, _)| known == inside), "{name}/{inside} is not written any more");
+            }
+        }
+        for (file, text) in files {
+            let stored = fs::read_to_string(root.join(&file)).unwrap_or_default();
+            assert!(stored == text, "{name}/{file} is not current: {remedy}");
+        }
+    }
+
+    /// The page of metrics; `TIDEGATE_BLESS=1` writes it.
+    #[test]
+    fn the_page_of_metrics_in_the_tree_is_current() {
+        let text = format!(
+            "# Metrics\n\nMade from the table of metrics and that of alerts (`TIDEGATE_BLESS=1 cargo test page_of_metrics`); not to be edited.\n\
+             How to collect them: [Operate](operate.md#metrics). Beside them `/metrics` has Prometheus' usual `process_*`.\n{}{}",
+            crate::engine::metrics::table::markdown(),
+            crate::install::alerts::markdown()
+        );
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
+        if std::env::var_os("TIDEGATE_BLESS").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        assert!(
+            fs::read_to_string(path).unwrap_or_default() == text,
+            "docs/metrics.md is not current: set TIDEGATE_BLESS=1"
+        );
+    }
+
+    #[test]
+    fn the_chart_and_the_bases_in_the_tree_are_current() {
+        check_folder("charts/tidegate", chart());
+        check_folder("kustomize", bases());
+    }
 
     #[test]
     fn every_object_has_a_resource_and_kubectls_name() {

@@ -3,7 +3,12 @@
 //! One source for `tidegate manifests`, `tidegate install`, the chart and the kustomize base, so that they cannot disagree.
 //! Never asks a cluster what it has.
 
+pub mod alerts;
+pub mod chart;
+pub mod dashboard;
+pub mod kustomize;
 pub mod rights;
+mod template;
 mod workload;
 
 use crate::{api::crd, kubernetes::value::Value, value};
@@ -30,6 +35,8 @@ pub struct Install {
     pub instance_id: Option<String>,
     /// Kinds beyond the built-in ones that GitSources may read, as `plural.group`; `secrets` among them.
     pub reads: Vec<rights::Kind>,
+    /// More arguments of `tidegate run`.
+    pub arguments: Vec<String>,
     /// Optional parts.
     pub parts: Vec<Part>,
 }
@@ -54,6 +61,8 @@ pub enum Part {
     ServiceMonitor,
     /// A PrometheusRule with alerts.
     Alerts,
+    /// A ConfigMap with a dashboard, as Grafana's sidecar finds it.
+    Dashboard,
     /// A NetworkPolicy that admits only what the daemon serves.
     NetworkPolicy,
 }
@@ -70,12 +79,17 @@ impl Install {
             pages: None,
             instance_id: None,
             reads: Vec::new(),
+            arguments: Vec::new(),
             parts: vec![Part::Definitions, Part::Namespace],
         }
     }
 
     fn has(&self, part: Part) -> bool {
         self.parts.contains(&part)
+    }
+
+    fn leave_out(&mut self, part: Part) {
+        self.parts.retain(|kept| *kept != part);
     }
 
     /// The objects, in the order in which they are applied.
@@ -93,10 +107,14 @@ impl Install {
                 },
             })));
         }
-        objects.push(self.owned(value!({"apiVersion": "v1", "kind": "ServiceAccount"})));
+        objects.push(self.account());
         objects.extend(self.rights());
         objects.extend(self.workload());
         objects
+    }
+
+    fn account(&self) -> Value {
+        self.owned(value!({"apiVersion": "v1", "kind": "ServiceAccount"}))
     }
 
     /// An object of the daemon's namespace, under the common name.

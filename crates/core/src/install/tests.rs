@@ -103,3 +103,44 @@ fn a_kind_is_named_by_resource_and_group() {
         assert!(Kind::parse(wrong).is_err(), "{wrong}");
     }
 }
+
+/// The labels that an expression selects or groups by.
+fn labels_of(expression: &str) -> Vec<&str> {
+    let mut labels: Vec<&str> = Vec::new();
+    for part in expression.split('{').skip(1) {
+        let inside = part.split('}').next().unwrap();
+        labels.extend(inside.split(',').filter_map(|pair| pair.split(['=', '!']).next()));
+    }
+    for part in expression.split("by (").skip(1) {
+        labels.extend(part.split(')').next().unwrap().split(", "));
+    }
+    labels
+}
+
+#[test]
+fn alerts_and_panels_only_name_what_is_in_the_metric_table() {
+    use crate::engine::metrics::table::Metric;
+    let alerts = alerts::ALERTS.iter().map(|alert| alert.expression);
+    let panels = dashboard::ROWS.iter().flat_map(|(_, panels)| panels.iter());
+    let panels = panels.flat_map(|panel| panel.queries.iter().map(|(expression, _)| *expression));
+    for expression in alerts.chain(panels) {
+        // What Prometheus itself says of a target.
+        if expression.starts_with("absent(up{") {
+            continue;
+        }
+        let series = dashboard::series(expression);
+        assert!(!series.is_empty(), "{expression}");
+        for name in series {
+            let metric = Metric::of(name).unwrap_or_else(|| panic!("{name} is no metric: {expression}"));
+            for label in labels_of(expression) {
+                assert!(label == "le" || metric.labels.contains(&label), "{} has no label {label}", metric.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_series_is_told_from_functions_labels_and_ranges() {
+    let series = dashboard::series("histogram_quantile(0.5, sum by (le) (rate(a_b_bucket{x_y=\"c_d\"}[1h]))) / e_f");
+    assert_eq!(series, ["a_b_bucket", "e_f"]);
+}

@@ -1,6 +1,6 @@
 //! The Deployment of the daemon, and what goes with it.
 
-use super::{Install, NAME, Part, Scope};
+use super::{Install, NAME, Part, Scope, alerts, dashboard};
 use crate::{kubernetes::value::Value, value};
 
 /// The ports of the container, by name.
@@ -51,7 +51,12 @@ impl Install {
             })));
         }
         if self.has(Part::Alerts) {
-            objects.push(self.alerts());
+            objects.push(self.owned(alerts::rule()));
+        }
+        if self.has(Part::Dashboard) {
+            let mut dashboard = self.owned(dashboard::config_map());
+            dashboard.set_at(&["metadata", "name"], format!("{NAME}-dashboard"));
+            objects.push(dashboard);
         }
         objects
     }
@@ -70,6 +75,7 @@ impl Install {
         let mut arguments =
             vec!["run".to_owned(), "--cache=/var/cache/tidegate".to_owned(), "--log-format=json".to_owned()];
         if let Scope::Namespace(watched) = &self.scope {
+            let watched = if self.watches_own() { "$(NAMESPACE)" } else { watched };
             arguments.push(format!("--namespace={watched}"));
         }
         if let Some(id) = &self.instance_id {
@@ -84,16 +90,38 @@ impl Install {
         if let Some(url) = self.pages.as_ref().filter(|url| !url.is_empty()) {
             arguments.push(format!("--pages-url={url}"));
         }
+        arguments.extend(self.arguments.iter().cloned());
         arguments.into_iter().map(Value::from).collect()
     }
 
-    fn deployment(&self) -> Value {
+    /// Whether only the daemon's own namespace is reconciled. Then no field but `metadata.namespace` names it, so that whatever moves
+    /// the objects to another namespace moves what is reconciled, too.
+    fn watches_own(&self) -> bool {
+        self.scope == Scope::Namespace(self.namespace.clone())
+    }
+
+    pub(super) fn deployment(&self) -> Value {
         let ports: Vec<Value> = self
             .ports()
             .iter()
             .map(|(name, number)| value!({"name": *name, "containerPort": *number, "protocol": "TCP"}))
             .collect();
         let probe = |path: &str| value!({"httpGet": {"path": path, "port": "health"}, "periodSeconds": 10});
+        let mut container = value!({
+            "name": NAME, "image": self.image.as_str(), "args": self.arguments(), "ports": ports,
+            "livenessProbe": probe("/healthz"), "readinessProbe": probe("/readyz"),
+            "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+            "securityContext": {
+                "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
+            },
+            "volumeMounts": [
+                {"name": "cache", "mountPath": "/var/cache/tidegate"}, {"name": "tmp", "mountPath": "/tmp"},
+            ],
+        });
+        if self.watches_own() {
+            let own = value!({"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}});
+            container.set_at(&["env"], Value::list([own]));
+        }
         self.owned(value!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "spec": {
@@ -112,48 +140,13 @@ impl Install {
                             "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
                             "labelSelector": {"matchLabels": {"app.kubernetes.io/name": NAME}},
                         }],
-                        "containers": [{
-                            "name": NAME, "image": self.image.as_str(), "args": self.arguments(), "ports": ports,
-                            "livenessProbe": probe("/healthz"), "readinessProbe": probe("/readyz"),
-                            "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
-                            "securityContext": {
-                                "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
-                                "capabilities": {"drop": ["ALL"]},
-                            },
-                            "volumeMounts": [
-                                {"name": "cache", "mountPath": "/var/cache/tidegate"}, {"name": "tmp", "mountPath": "/tmp"},
-                            ],
-                        }],
+                        "containers": [container],
                         "volumes": [
                             {"name": "cache", "emptyDir": {"sizeLimit": "4Gi"}}, {"name": "tmp", "emptyDir": {}},
                         ],
                     },
                 },
             },
-        }))
-    }
-
-    fn alerts(&self) -> Value {
-        let alert = |name: &str, expression: &str, minutes: u32, summary: &str| {
-            value!({
-                "alert": name, "expr": expression, "for": format!("{minutes}m"), "labels": {"severity": "warning"},
-                "annotations": {"summary": summary},
-            })
-        };
-        self.owned(value!({
-            "apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
-            "spec": {"groups": [{"name": NAME, "rules": [
-                alert("TidegateDown", "absent(up{job=\"tidegate-metrics\"} == 1)", 5, "No tidegate daemon answers."),
-                alert(
-                    "TidegateRefusesDecisions", "increase(tidegate_refused_total[15m]) > 0", 1,
-                    "A decision would have broken a rule and was refused; the object's events name the rule."),
-                alert(
-                    "RolloutDegraded", "rollout_info{phase=\"Degraded\"} == 1", 10,
-                    "Rollout {{ $labels.namespace }}/{{ $labels.name }} is degraded."),
-                alert(
-                    "TidegateQueueStands", "min_over_time(tidegate_queue_depth[10m]) > 50", 10,
-                    "More than 50 objects have waited for ten minutes."),
-            ]}]},
         }))
     }
 }
