@@ -24,7 +24,7 @@ use crate::{
         observe::resource,
     },
     install::{Install, NAME, Scope, rights::RIGHTS},
-    io::{source::git_sources, watch},
+    io::{api::Api, source::git_sources, watch},
     kubernetes::value::Value,
     value,
 };
@@ -218,11 +218,43 @@ async fn rights(cluster: &Cluster, arguments: &Arguments, own: &str) -> Finding 
     let install = Install { scope, ..Install::new(own, "") };
     let reviews = asks(&install, arguments.account.as_ref());
     let count = reviews.len();
-    let answers = stream::iter(reviews).map(|(what, kind, body)| async move {
-        let path = format!("/apis/authorization.k8s.io/v1/{kind}");
+    let denied = match denied(&cluster.api, reviews).await {
+        Ok(denied) => denied,
+        Err(error) => return Finding::warning("rights", format!("cannot be asked about: {error}"), ""),
+    };
+    if denied.is_empty() {
+        return Finding::good("rights", format!("all {count} that are needed"));
+    }
+    let remedy = "apply the roles: `tidegate install`, or `tidegate manifests | kubectl apply -f -`";
+    Finding::bad("rights", format!("missing {} of {count}: {}", denied.len(), shortened(&denied)), remedy)
+}
+
+/// Says in the log which rights this process lacks, if it lacks any: what is missing shows otherwise only when it is needed.
+pub async fn warn_of_missing_rights(api: &Api, scope: Scope, own: &str) {
+    let reviews = asks(&Install { scope, ..Install::new(own, "") }, None);
+    let count = reviews.len();
+    match denied(api, reviews).await {
+        Ok(denied) if denied.is_empty() => {}
+        Ok(denied) => tracing::warn!(
+            reason = shortened(&denied),
+            "{} of {count} rights are missing; apply the roles with `tidegate install`, and see `tidegate doctor`",
+            denied.len()
+        ),
+        Err(error) => tracing::debug!(error, "rights cannot be asked about"),
+    }
+}
+
+/// What the server would refuse.
+async fn denied(api: &Api, reviews: Vec<(String, &'static str, Value)>) -> Result<Vec<String>, String> {
+    // Owned, so that the future can be sent to another thread.
+    let asked = reviews
+        .into_iter()
+        .map(|(what, kind, body)| (what, format!("/apis/authorization.k8s.io/v1/{kind}"), body.to_json().into_bytes()));
+    let asked: Vec<(String, String, Vec<u8>)> = asked.collect();
+    let answers = stream::iter(asked).map(|(what, path, body)| async move {
         let request = Request::post(path).header("content-type", "application/json");
-        let request = request.body(body.to_json().into_bytes()).map_err(|error| error.to_string())?;
-        let answer = cluster.api.client().request_text(request).await.map_err(|error| error.to_string())?;
+        let request = request.body(body).map_err(|error| error.to_string())?;
+        let answer = api.client().request_text(request).await.map_err(|error| error.to_string())?;
         let answer = Value::from_json(answer.as_bytes()).map_err(|error| error.to_string())?;
         let is_allowed = answer.at(&["status", "allowed"]) == Some(&Value::Bool(true));
         Ok::<_, String>((!is_allowed).then_some(what))
@@ -230,18 +262,18 @@ async fn rights(cluster: &Cluster, arguments: &Arguments, own: &str) -> Finding 
     let answers: Vec<_> = answers.buffered(AT_ONCE).collect().await;
     let mut denied = Vec::new();
     for answer in answers {
-        match answer {
-            Ok(what) => denied.extend(what),
-            Err(error) => return Finding::warning("rights", format!("cannot be asked about: {error}"), ""),
-        }
+        denied.extend(answer?);
     }
-    if denied.is_empty() {
-        return Finding::good("rights", format!("all {count} that are needed"));
+    Ok(denied)
+}
+
+/// The first of them, and how many more there are.
+fn shortened(denied: &[String]) -> String {
+    let shown = denied.iter().take(6).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match denied.len().saturating_sub(6) {
+        0 => shown,
+        more => format!("{shown} (and {more} more)"),
     }
-    let (shown, more) = (denied.iter().take(6).cloned().collect::<Vec<_>>().join(", "), denied.len().saturating_sub(6));
-    let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-    let remedy = "apply the roles: `tidegate install`, or `tidegate manifests | kubectl apply -f -`";
-    Finding::bad("rights", format!("missing {} of {count}: {shown}{more}", denied.len()), remedy)
 }
 
 /// The questions about every right: what it is called, which review, and the review.
@@ -287,23 +319,39 @@ fn asks(install: &Install, account: Option<&Place>) -> Vec<(String, &'static str
 
 /// Who else works on Rollouts.
 async fn controllers(cluster: &Cluster, own: &str) -> Vec<Finding> {
-    let mut findings = Vec::new();
     let leases = Resource::new("coordination.k8s.io", "v1", "leases");
+    let mut leaders = Vec::new();
     for namespace in [own, "argo-rollouts"] {
-        let Ok(lease) = cluster.api.object(&leases, &Place::new(namespace, "argo-rollouts-controller-lock")).await
-        else {
-            continue;
-        };
-        let holder = lease.str_at(&["spec", "holderIdentity"]).unwrap_or_default();
-        if !holder.is_empty() && findings.is_empty() {
-            findings.push(Finding::good("leader", format!("{holder} holds the Lease in {namespace}")));
+        if let Ok(lease) = cluster.api.object(&leases, &Place::new(namespace, "argo-rollouts-controller-lock")).await {
+            leaders.push(leader(&lease, namespace, Timestamp::now()));
         }
     }
+    // One that leads is news enough.
+    leaders.sort_by_key(|finding| finding.state);
+    leaders.truncate(1);
+    let mut findings = leaders;
     let scope = watch::Scope { namespace: None, ..watch::Scope::of(&resource::rollouts()) };
     if let Ok((rollouts, _)) = watch::list(&cluster.api, &scope).await {
         findings.extend(others(&rollouts, Timestamp::now()));
     }
     findings
+}
+
+/// Whether a Lease has a holder that renews it.
+fn leader(lease: &Value, namespace: &str, now: Timestamp) -> Finding {
+    let holder = lease.str_at(&["spec", "holderIdentity"]).unwrap_or_default();
+    let renewed = lease.str_at(&["spec", "renewTime"]).and_then(|time| time.parse::<Timestamp>().ok());
+    let lasts = lease.int_at(&["spec", "leaseDurationSeconds"]).unwrap_or_default();
+    let since = renewed.map(|renewed| now.duration_since(renewed).as_secs());
+    let what = match since {
+        _ if holder.is_empty() => format!("there is none: the Lease in {namespace} is free"),
+        Some(since) if since > lasts + SKEW_SECONDS => {
+            format!("there is none: {holder} renewed the Lease in {namespace} {since} s ago, for {lasts} s")
+        }
+        Some(_) | None => return Finding::good("leader", format!("{holder} holds the Lease in {namespace}")),
+    };
+    let remedy = format!("nothing is reconciled; see why no pod takes it: `kubectl -n {namespace} get pods`");
+    Finding::warning("leader", what, remedy)
 }
 
 /// How long ago another controller's write still counts.
@@ -357,7 +405,9 @@ async fn sources(cluster: &Cluster) -> Vec<Finding> {
     let Ok((sources, _)) = watch::list(&cluster.api, &scope).await else { return Vec::new() };
     let findings: Vec<Finding> = sources.iter().filter_map(source).collect();
     if findings.is_empty() && !sources.is_empty() {
-        return vec![Finding::good("sources", format!("{} GitSources, none with a problem", sources.len()))];
+        let count = sources.len();
+        let plural = if count == 1 { "" } else { "s" };
+        return vec![Finding::good("sources", format!("{count} GitSource{plural}, none with a problem"))];
     }
     findings
 }
@@ -441,6 +491,20 @@ mod tests {
         ];
         let expected = "the status of Rollouts was written in the last ten minutes by rollouts-controller";
         assert_eq!(check(&both), Some(expected.to_owned()));
+    }
+
+    #[test]
+    fn a_lease_that_nobody_renews_has_no_leader() {
+        let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
+        let check = |holder: &str, renewed: &str| {
+            let spec = value!({"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15});
+            let found = leader(&value!({"spec": spec}), "ops", now);
+            (found.state, found.what)
+        };
+        assert_eq!(check("a", "2026-01-01T00:59:50.000000Z"), (State::Good, "a holds the Lease in ops".to_owned()));
+        assert_eq!(check("", "2026-01-01T00:59:50Z").1, "there is none: the Lease in ops is free");
+        let stale = "there is none: a renewed the Lease in ops 60 s ago, for 15 s".to_owned();
+        assert_eq!(check("a", "2026-01-01T00:59:00Z"), (State::Warning, stale));
     }
 
     #[test]

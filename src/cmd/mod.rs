@@ -337,6 +337,7 @@ impl Logging {
             LogFormat::Text => registry.with(fmt::layer().with_writer(|| screen::Log).with_ansi(colour)).init(),
             // Flat, so that a field has the same name wherever logs are searched: docs/operate.md.
             LogFormat::Json => {
+                print::LOGS_ARE_JSON.store(true, std::sync::atomic::Ordering::Relaxed);
                 registry.with(fmt::layer().json().flatten_event(true).with_writer(|| screen::Log)).init();
             }
         }

@@ -4,6 +4,7 @@ use std::{
     borrow::Cow,
     fmt,
     io::{self, IsTerminal, Write},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::Context;
@@ -49,10 +50,12 @@ pub struct Version {
 pub fn version(short: bool) -> anyhow::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
+    // Of a release; whoever builds the source knows what it is.
+    let commit = option_env!("TIDEGATE_COMMIT").map(|commit| format!("  GitCommit: {commit}\n")).unwrap_or_default();
     say(&if short {
         format!("tidegate: v{version}\n")
     } else {
-        format!("tidegate: v{version}\n  Platform: {platform}\n")
+        format!("tidegate: v{version}\n{commit}  Platform: {platform}\n")
     })
 }
 
@@ -108,8 +111,17 @@ pub fn line(text: impl fmt::Display) {
 /// Prints a line for people on standard error, if there is anywhere to print it.
 pub fn note(text: impl fmt::Display) {
     let mut err = anstream::stderr().lock();
-    let _ = err.write_all(foreign::terminal(&format!("{text}\n")).as_bytes()).and_then(|()| err.flush());
+    let line = if LOGS_ARE_JSON.load(Ordering::Relaxed) {
+        let now = jiff::Timestamp::now().to_string();
+        value!({"timestamp": now, "level": "INFO", "message": text.to_string(), "target": "tidegate"}).to_json()
+    } else {
+        foreign::terminal(&text.to_string())
+    };
+    let _ = err.write_all(format!("{line}\n").as_bytes()).and_then(|()| err.flush());
 }
+
+/// Whether what goes beside logs is a line of them: then every line is JSON, whatever reads it.
+pub static LOGS_ARE_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Prints an object, or in text what happened to it.
 pub fn show(object: &Value, format: Option<Format>, text: &str) -> anyhow::Result<()> {

@@ -17,6 +17,7 @@ use tokio::{
 
 use super::{
     access::{Connection, unanswered},
+    doctor,
     planner::Planner,
     print::note,
     remedied,
@@ -26,6 +27,7 @@ use crate::{
         key::Place,
         lease::{self, Candidate, Timing},
     },
+    install,
     io::{
         self,
         api::Api,
@@ -428,6 +430,11 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         given: sources.given.first(),
     };
     note(begins);
+    if candidate.is_some() {
+        let (api, own) = (api.clone(), own.clone());
+        let scope = settings.namespace.clone().map_or(install::Scope::Cluster, install::Scope::Namespace);
+        tokio::spawn(async move { doctor::warn_of_missing_rights(&api, scope, &own).await });
+    }
     let (hints, hinted) = tokio::sync::mpsc::channel(256);
     let planner = Planner::new(
         api.clone(),
