@@ -347,8 +347,7 @@ mod tests {
     #[track_caller]
     fn check_folder(name: &str, files: Vec<(String, String)>) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-        let flag = if name == "kustomize" { "--kustomize" } else { "--chart" };
-        let remedy = format!("run `tidegate manifests {flag} {name}`");
+        let remedy = "run `cargo xtask charts`";
         let mut folders = vec![root.clone()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).unwrap_or_else(|_| panic!("there is no {name}: {remedy}")) {
@@ -365,25 +364,6 @@ mod tests {
             let stored = fs::read_to_string(root.join(&file)).unwrap_or_default();
             assert!(stored == text, "{name}/{file} is not current: {remedy}");
         }
-    }
-
-    /// The page of metrics; `TIDEGATE_BLESS=1` writes it.
-    #[test]
-    fn the_page_of_metrics_in_the_tree_is_current() {
-        let text = format!(
-            "# Metrics\n\nMade from the table of metrics and that of alerts (`TIDEGATE_BLESS=1 cargo test page_of_metrics`); not to be edited.\n\
-             How to collect them: [Operate](operate.md#metrics). Beside them `/metrics` has Prometheus' usual `process_*`.\n{}{}",
-            crate::engine::metrics::table::markdown(),
-            crate::install::alerts::markdown()
-        );
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
-        if std::env::var_os("TIDEGATE_BLESS").is_some() {
-            fs::write(&path, &text).unwrap();
-        }
-        assert!(
-            fs::read_to_string(path).unwrap_or_default() == text,
-            "docs/metrics.md is not current: set TIDEGATE_BLESS=1"
-        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ struct Task {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const TASKS: [Task; 8] = [
+const TASKS: [Task; 9] = [
     Task {
         name: "bless",
         arguments: "[GROUP …]",
@@ -27,6 +27,12 @@ const TASKS: [Task; 8] = [
     },
     Task { name: "docs", arguments: "", about: "write docs/cli.md, docs/crds.md and docs/metrics.md", run: docs },
     Task { name: "crds", arguments: "", about: "write crds/ from the types", run: crds },
+    Task {
+        name: "charts",
+        arguments: "",
+        about: "write charts/tidegate and kustomize/ from what is installed",
+        run: charts,
+    },
     Task { name: "picture", arguments: "", about: "write docs/demo.svg from a run of tidegate demo", run: picture },
     Task { name: "book", arguments: "", about: "build the book into target/book (installs mdbook once)", run: book },
     Task {
@@ -131,6 +137,12 @@ fn docs(_: &[String]) -> Result<(), String> {
 
 fn crds(_: &[String]) -> Result<(), String> {
     succeed(cargo().args(["run", "--locked", "--quiet", "--package", "tidegate", "--", "crds", "--dir", "crds"]))
+}
+
+fn charts(_: &[String]) -> Result<(), String> {
+    let tidegate = ["run", "--locked", "--quiet", "--package", "tidegate", "--", "manifests"];
+    succeed(cargo().args(tidegate).args(["--chart", "charts/tidegate"]))?;
+    succeed(cargo().args(tidegate).args(["--kustomize", "kustomize"]))
 }
 
 fn facts(_: &[String]) -> Result<(), String> {

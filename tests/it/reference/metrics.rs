@@ -4,11 +4,13 @@ use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
 use jiff::Timestamp;
 use tidegate::{
-    api::RolloutStatus,
+    api::{GitSourceStatus, RolloutStatus},
     engine::{
         key::{Key, Machine, Place},
         metrics::{Ending, Gauges, Metrics, Objects, Request},
     },
+    forge::Outcome,
+    install::alerts,
     io,
     kubernetes::value::Value,
     value,
@@ -44,16 +46,23 @@ fn the_page_of_metrics_is_what_prometheus_reads() {
         &process.iter().collect::<Vec<_>>(),
         &mut out,
     );
+    let _ = writeln!(
+        out,
+        "\n## Alerts\n\nFor the Prometheus operator: `tidegate install --alerts`.\n\n{}",
+        alerts::markdown()
+    );
     check("metrics.md", &out);
 }
 
 /// What the page above is made of has a sample of everything that the code names.
 #[test]
 fn no_family_is_missing_on_the_page_of_metrics() {
-    let families = families(&counted());
+    let page = counted();
+    let families = families(&page);
     let known: BTreeSet<&str> = families
         .iter()
         .flat_map(|family| family.labels.iter().map(String::as_str).chain([family.name.as_str()]))
+        .chain(page.split('"').skip(1).step_by(2)) // the values of labels
         .collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/core/src/engine/metrics");
     for entry in
@@ -70,6 +79,7 @@ fn no_family_is_missing_on_the_page_of_metrics() {
 /// `rollout_info`
 fn is_name(word: &str) -> bool {
     word.contains('_')
+        && !word.starts_with('_')
         && word.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
 }
 
@@ -84,7 +94,19 @@ fn counted() -> String {
     metrics.refused(Machine::Rollout);
     metrics.fenced(Machine::Rollout);
     metrics.watched_anew("rollouts");
-    metrics.announced(web, "Normal", "RolloutCompleted");
+    metrics.announced(web.clone(), "Normal", "RolloutCompleted");
+    let one = || value!({"commit": "1", "at": "1970-01-01T00:00:00Z"});
+    let done = value!({
+        "seen": one(), "applied": one(), "rolledOut": one(),
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:00:00Z"}],
+    });
+    metrics.synced(&web, &GitSourceStatus::default(), &tidegate::api::read(&done).object);
+    let why = String::new;
+    for outcome in
+        [Outcome::Posted(None), Outcome::Retry(None, why()), Outcome::GiveUp(why()), Outcome::Forbidden(why())]
+    {
+        metrics.reported(&web, &outcome);
+    }
     metrics.asked(Request::of("PATCH", "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web/status", 200));
     let status = |duration: Value| tidegate::api::read::<RolloutStatus>(&value!({"duration": duration})).object;
     let began = status(value!({"rolloutStartedAt": "1970-01-01T00:00:00Z"}));

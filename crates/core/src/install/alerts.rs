@@ -129,9 +129,9 @@ pub(super) fn rule() -> Value {
     })
 }
 
-/// The alerts as a page of the documentation.
+/// The alerts as a table of the documentation.
 pub fn markdown() -> String {
-    let mut out = "\n## Alerts\n\n| alert | severity | fires when | what to do |\n|---|---|---|---|\n".to_owned();
+    let mut out = "| alert | severity | fires when | what to do |\n|---|---|---|---|\n".to_owned();
     for alert in ALERTS {
         let expression = alert.expression.replace('|', "\\|");
         let after = if alert.minutes == 0 { String::new() } else { format!(" for {} minutes", alert.minutes) };

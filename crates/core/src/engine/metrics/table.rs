@@ -178,17 +178,3 @@ impl Metric {
         })
     }
 }
-
-/// The table as a page of the documentation.
-pub fn markdown() -> String {
-    let mut out = String::new();
-    for (title, is_ours) in [("As Argo Rollouts has them", false), ("Tidegate's own", true)] {
-        out.push_str(&format!("\n## {title}\n\n| metric | type | labels | |\n|---|---|---|---|\n"));
-        for metric in TABLE.iter().filter(|metric| metric.name.starts_with("tidegate_") == is_ours) {
-            let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-            let (name, kind, help) = (metric.name, metric.kind.as_str(), metric.help);
-            out.push_str(&format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", ")));
-        }
-    }
-    out
-}
