@@ -31,6 +31,7 @@
 //! | [`metric`] | what providers are asked, and what their answers mean; one leaf per provider |
 //! | [`sync`] | deciding about a GitSource: the objects of a commit, what is applied and pruned, what the commit is told |
 //! | [`manifest`] | bytes of files to objects that know their places |
+//! | [`kustomize`] | folders that are kustomizations to the objects that they render |
 //! | [`engine`] | the one loop of Rollouts, AnalysisRuns, Experiments and Services, without its I/O: driver, pass, queue, fence, cache |
 //! | [`forge`] | telling commits how they went, webhooks; one leaf per git host |
 //! | [`install`] | what to install in a cluster: accounts, rights, the Deployment |
@@ -74,7 +75,7 @@ pub mod io;
 pub mod sim;
 
 pub use tidegate_core::{
-    analysis, api, engine, experiment, forge, install, lint, metric, model, plan, rollout, route, sync, tree, workflow,
+    analysis, api, engine, experiment, forge, install, kustomize, lint, metric, model, plan, rollout, route, sync, tree, workflow,
 };
 pub use tidegate_embedded::{self as embedded, listen};
 pub use tidegate_kubernetes::{self as kubernetes, manifest, value};

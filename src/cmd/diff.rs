@@ -36,7 +36,10 @@ use crate::{
         value::{Text, Value},
     },
     manifest,
-    model::{git_source::GitSource, parse},
+    model::{
+        git_source::{GitSource, Rendering},
+        parse,
+    },
     sync::{
         Life, Reason, View,
         allow::Allowance,
@@ -73,6 +76,7 @@ pub struct Arguments {
 pub(super) struct Change {
     id: Id,
     place: (Text, usize),
+    patched: Arc<[(Text, usize)]>,
     what: What,
     fields: Vec<String>,
     pub(super) diff: String,
@@ -117,6 +121,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                     "namespace": change.id.namespace.as_str(), "name": change.id.name.as_str(),
                     "file": change.place.0.as_str(), "line": change.place.1,
                     "change": change.what.as_str(), "fields": change.fields, "diff": change.diff,
+                    "patched": change.patched.iter().map(|(file, line)| format!("{file}:{line}")).collect::<Vec<_>>(),
                 })
             };
             let all: Vec<_> = changes.iter().map(object).collect();
@@ -128,11 +133,17 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn compare(arguments: &Arguments) -> anyhow::Result<Comparison> {
-    let files = lint::read(arguments.git.as_deref(), &arguments.paths)?;
+    let files = |how| lint::read(arguments.git.as_deref(), &arguments.paths, how);
+    // What cannot be read needs no cluster to be said.
+    let read_now = if arguments.source.is_none() { Some(files(Rendering::default())?) } else { None };
     let cluster = arguments.access.connect().await?;
     let source = match &arguments.source {
         Some(name) => Some(Source::named(&cluster, name).await?),
         None => None,
+    };
+    let files = match read_now {
+        Some(read) => read,
+        None => files(source.as_ref().map(|source| source.spec.kustomize).unwrap_or_default())?,
     };
     let mut sorts = Sorts::new();
     kinds::learn(&cluster.api, &set::kinds(&files), &mut sorts, &Sorts::new()).await.map_err(unanswered)?;
@@ -251,7 +262,8 @@ fn deletion(view: &View, id: &Id, veil: &Veil) -> Option<Change> {
     let live = view.live.get(id)?;
     let file = live.annotation(annotation::PATH).unwrap_or_default();
     let diff = text::unified(&text::text(&live.value, veil), "", &format!("live {id}"), "(no longer in git)");
-    Some(Change { id: id.clone(), place: (file.into(), 0), what: What::Delete, fields: Vec::new(), diff })
+    let (place, patched) = ((file.into(), 0), Arc::default());
+    Some(Change { id: id.clone(), place, patched, what: What::Delete, fields: Vec::new(), diff })
 }
 
 fn read(files: &[manifest::File], scope: &Scope, sorts: &Sorts) -> anyhow::Result<Set> {
@@ -294,10 +306,10 @@ pub(super) async fn change(
     veil: &Veil,
 ) -> anyhow::Result<Change> {
     let (id, place) = (desired.id.clone(), (desired.file.clone(), desired.line));
-    let name = format!("{}:{}", place.0, place.1);
+    let (name, patched) = (desired.place(), desired.patched.clone());
     let Some(live) = live else {
         let diff = text::unified("", &text::text(&desired.object, veil), "(absent)", &name);
-        return Ok(Change { id, place, what: What::Create, fields: Vec::new(), diff });
+        return Ok(Change { id, place, patched, what: What::Create, fields: Vec::new(), diff });
     };
     let patch = with_marks(claims.settle(&id, &desired.object, Some(live)), live);
     let after = match &desired.sort.kind {
@@ -318,7 +330,7 @@ pub(super) async fn change(
     let diff = text::unified(&text::text(&live.value, veil), &text::text(&after, veil), &format!("live {id}"), &name);
     let what = if diff.is_empty() { What::Nothing } else { What::Change };
     let fields = if what == What::Nothing { Vec::new() } else { fields };
-    Ok(Change { id, place, what, fields, diff })
+    Ok(Change { id, place, patched, what, fields, diff })
 }
 
 /// Where an object came from is not what is asked about.

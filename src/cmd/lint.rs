@@ -14,12 +14,16 @@ use super::{
     print::{document, say},
     program, remedied,
 };
-use crate::lint::{
-    Report, lint_sets, output,
-    rule::{Rule, Severity},
+use crate::{
+    lint::{
+        Report, kustomize, lint_sets, output,
+        rule::{Rule, Severity},
+    },
+    model::git_source::Rendering,
 };
 
-pub use read::{from_disk, in_revision, read};
+use read::{Kustomized, Reading};
+pub use read::{Manifests, from_disk, in_repository, in_revision, read};
 
 /// The arguments of `tidegate lint`.
 #[derive(Debug, clap::Args)]
@@ -83,14 +87,17 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     paths.extend(arguments.filenames);
     // Services that show findings beside a change know files by their paths alone.
     let named = matches!(arguments.output, Format::Text | Format::Json);
-    let given = match &arguments.git {
-        Some(revision) if !named => read::in_git(revision, &paths, String::new())?,
-        Some(revision) => read::in_git(revision, &paths, format!("{revision}:"))?,
-        None => read::on_disk(&paths)?,
+    let how = Rendering::default();
+    let Reading { given, kustomized } = match &arguments.git {
+        Some(revision) if !named => read::in_git(revision, &paths, String::new(), how)?,
+        Some(revision) => read::in_git(revision, &paths, format!("{revision}:"), how)?,
+        None => read::on_disk(&paths, how)?,
     };
     let sets = sets::of(&given);
     let files = read::some(given.into_iter().map(|given| given.file).collect())?;
-    let report = lint_sets(&files, &sets).without(&arguments.ignore);
+    let about = |one: &Kustomized| kustomize::findings(&one.rendered, &one.plain, &one.unused);
+    let report = lint_sets(&files, &sets).with(kustomized.iter().flat_map(about).collect());
+    let report = report.without(&arguments.ignore);
     print(&report, arguments.output)?;
     let failing = report.findings.iter().any(|finding| match arguments.fail_on {
         None if program() == ARGO_PLUGIN => finding.rule.is_of_argo(),

@@ -8,6 +8,7 @@ use tracing::level_filters::LevelFilter;
 
 pub mod access;
 pub mod action;
+pub mod build;
 pub mod cluster;
 pub mod comment;
 pub mod completion;
@@ -22,6 +23,7 @@ pub mod history;
 pub mod install;
 pub mod intent;
 pub mod kubeconfig;
+pub mod kustomize;
 pub mod lint;
 pub mod list;
 pub mod live;
@@ -55,6 +57,9 @@ enum Command {
     Demo(demo::Arguments),
     /// Run a cluster in this process and roll out the commits of a repository of yours.
     Dev(dev::Arguments),
+    /// Print what a kustomization renders.
+    #[command(after_help = "Exit codes: 0 it is printed, 2 it cannot be rendered, or something could not be read.")]
+    Build(build::Arguments),
     /// Show what applying manifests would change in a cluster.
     #[command(after_help = "Exit codes: 0 nothing would change, 1 something would, 2 something could not be read.")]
     Diff(diff::Arguments),
@@ -206,6 +211,7 @@ impl Cli {
         let outcome = match self.command {
             Command::Demo(arguments) => demo::run(arguments),
             Command::Dev(arguments) => dev::run(arguments).map(|()| ExitCode::SUCCESS),
+            Command::Build(arguments) => build::run(&arguments).map(|()| ExitCode::SUCCESS),
             Command::Diff(arguments) => diff::run(arguments),
             Command::Plan(arguments) => plan::run(arguments),
             Command::Action(arguments) => action::run(arguments),

@@ -149,7 +149,8 @@ pub(super) fn make(arguments: &Arguments) -> anyhow::Result<Plan> {
     let given = arguments.source.as_deref().map(source_file).transpose()?.flatten();
     let path = arguments.path.clone().or_else(|| given.as_ref().map(|(_, spec)| spec.path.clone())).unwrap_or_default();
     let exclude = given.as_ref().map(|(_, spec)| spec.exclude.clone()).unwrap_or_default();
-    let sides = read::sides(arguments, &path, &exclude)?;
+    let how = given.as_ref().map(|(_, spec)| spec.kustomize).unwrap_or_default();
+    let sides = read::sides(arguments, &path, &exclude, how)?;
     let mut plan = if arguments.live {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
         runtime.block_on(live::plan(arguments, &sides, given, path))?

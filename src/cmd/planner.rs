@@ -201,11 +201,11 @@ impl Planner {
             self.fetch(&store, place, &spec, &remote, old).await?;
         }
         let name = workflow.reference.as_str();
-        let new = read::revision(&store, name, &workflow.commit, &spec.path, &spec.exclude, None)?;
+        let new = read::revision(&store, name, &workflow.commit, &spec.path, &spec.exclude, spec.kustomize, None)?;
         let old = match &old {
             Some(commit) => {
                 let short = commit.get(..8).unwrap_or(commit);
-                read::revision(&store, short, commit, &spec.path, &spec.exclude, Some(&new))?
+                read::revision(&store, short, commit, &spec.path, &spec.exclude, spec.kustomize, Some(&new))?
             }
             None => Default::default(),
         };

@@ -39,6 +39,8 @@ pub struct Reading {
     pub files: Vec<File>,
     /// What could not be read of it.
     pub problems: Vec<Problem>,
+    /// Whether that is a whole kustomization: what it brought is not known to be gone.
+    pub is_partial: bool,
     /// The hash and size of each file, and which of [`files`](Reading::files) it is, by path.
     pub blobs: HashMap<String, (String, usize, usize)>,
     /// Files of the old side that are the same on the new side, by their indices.
@@ -104,7 +106,8 @@ pub fn make_from(sides: &Sides, sets: &Sets, rules: &Rules, origin: &dyn Fn(&cra
     }
     // What a broken file held is not known to be gone.
     let broken: BTreeSet<String> = plan.problems.iter().map(|problem| problem.file.to_string()).collect();
-    plan.objects.retain(|change| is_there(change.what) || !broken.contains(change.file.as_str()));
+    let is_known_to_be_gone = |file: &str| !sides.new.is_partial && !broken.contains(file);
+    plan.objects.retain(|change| is_there(change.what) || is_known_to_be_gone(change.file.as_str()));
     // Of what cannot be applied, nothing starts.
     if plan.problems.is_empty() {
         plan.rollouts = starts::all(&plan.objects, sets, origin, rules.deadline);

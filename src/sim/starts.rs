@@ -621,6 +621,7 @@ fn stand_in(object: Value) -> Option<Desired> {
         digest: Text::new(),
         file: Text::new(),
         line: 0,
+        patched: Arc::default(),
         blamed: None,
         sort: Arc::new(Sort::of(kind)),
         policy: Policy::default(),

@@ -105,11 +105,11 @@ fn linted(sides: &Sides, plan: &Plan) -> Vec<Warning> {
     let line = |object: &Object| object.position([Step::Key("kind")]).line;
     // The lines of each changed object, by file: from its first one to that of the next object.
     let mut spans: HashMap<&str, Vec<(u32, u32)>> = HashMap::new();
-    for file in &sides.new.files {
-        let name = file.source.name.as_str();
-        for object in file.objects.iter().filter(|object| changed.contains(&(name, line(object)))) {
-            let (place, _) = object.place([]);
-            spans.entry(name).or_default().push((place.value.start, place.value.end));
+    for object in sides.new.files.iter().flat_map(|file| &file.objects) {
+        if changed.contains(&(object.source.name.as_str(), line(object))) {
+            for (source, extent) in object.extents() {
+                spans.entry(source.name.as_str()).or_default().push((extent.start, extent.end));
+            }
         }
     }
     let concerns = |spot: &Spot| {

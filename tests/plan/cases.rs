@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
 };
@@ -7,7 +8,9 @@ use jiff::SignedDuration;
 use tidegate::{
     embedded::store::request::{PatchType, Request, Verb},
     engine::key::Place,
+    kustomize::{self, Entry, Located, Rendered, Tree},
     manifest,
+    model::git_source::Rendering,
     plan::{Plan, Side, kinds, output},
     rollout::Seen,
     sim::{
@@ -18,7 +21,7 @@ use tidegate::{
     sync::{
         allow::Allowance,
         id::Id,
-        set::{self, Scope},
+        set::{self, Problem, Scope},
     },
     value,
 };
@@ -87,8 +90,10 @@ impl Case {
 
     pub fn sides(&self) -> Sides {
         let side = |name: &str, files: &[(String, String)]| {
-            let files = files.iter().map(|(path, text)| manifest::read(path.clone(), text.as_bytes())).collect();
-            Reading::of(Side { name: name.into(), commit: String::new() }, files)
+            let (files, problems) = manifests(files);
+            let is_partial = !problems.is_empty();
+            let side = Side { name: name.into(), commit: String::new() };
+            Reading { problems, is_partial, ..Reading::of(side, files) }
         };
         Sides { old: side("main", &self.old), new: side("HEAD", &self.new) }
     }
@@ -144,6 +149,42 @@ impl Case {
         let sides = self.sides();
         let sets = self.sets(&sides);
         make_from(&sides, &sets, &rules(), &|id| self.recorded(id).map_or(Origin::Git, Origin::recorded))
+    }
+}
+
+/// The files of a side; those of folders that are kustomizations as they are rendered.
+fn manifests(files: &[(String, String)]) -> (Vec<manifest::File>, Vec<Problem>) {
+    let tree = Texts(files.iter().cloned().collect());
+    let folders = tree.0.keys().filter_map(|path| path.rsplit_once('/'));
+    let kustomizations = folders.filter(|(_, name)| kustomize::FILE_NAMES.contains(name)).map(|(folder, _)| folder);
+    let kustomizations: Vec<&str> = kustomizations.collect();
+    let is_plain = |path: &str| !kustomizations.iter().any(|folder| path.starts_with(&format!("{folder}/")));
+    let plain = files.iter().filter(|(path, _)| is_plain(path));
+    let mut read: Vec<manifest::File> =
+        plain.map(|(path, text)| manifest::read(path.clone(), text.as_bytes())).collect();
+    let all: Vec<Rendered> = kustomizations
+        .iter()
+        .map(|folder| kustomize::render(&tree, folder, Rendering::default(), &|path| path.to_owned()))
+        .collect();
+    let roots = kustomize::roots(all, "", |one| one);
+    let problems = roots.iter().filter_map(|one| one.fault.as_ref()).map(Located::problem).collect();
+    read.extend(roots.into_iter().map(|one| one.file));
+    (read, problems)
+}
+
+struct Texts(BTreeMap<String, String>);
+
+impl Tree for Texts {
+    fn entry(&self, path: &str) -> Result<Option<Entry>, String> {
+        if let Some(text) = self.0.get(path) {
+            return Ok(Some(Entry::File { size: text.len() as u64 }));
+        }
+        let is_folder = self.0.keys().any(|file| file.starts_with(&format!("{path}/")));
+        Ok((is_folder || path.is_empty()).then_some(Entry::Directory))
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        self.0.get(path).map(|text| text.as_bytes().to_vec()).ok_or_else(|| "no such file".to_owned())
     }
 }
 

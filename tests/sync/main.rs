@@ -11,6 +11,7 @@ mod hostile;
 #[path = "../git/keys.rs"]
 #[allow(dead_code)] // tags are not signed here
 mod keys;
+mod kustomize;
 mod leaving;
 mod line;
 mod objects;

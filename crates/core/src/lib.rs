@@ -9,6 +9,7 @@ pub mod engine;
 pub mod experiment;
 pub mod forge;
 pub mod install;
+pub mod kustomize;
 pub mod lint;
 pub mod metric;
 pub mod model;

@@ -232,6 +232,34 @@ impl Object {
     pub fn to_yaml(&self) -> String {
         emit::object(&self.value)
     }
+
+    /// The files of the build, as [`Written::at`] counts them: the same for all its objects.
+    pub fn files(&self) -> &Arc<[Arc<str>]> {
+        &self.files
+    }
+
+    /// Where it and each of its parts were written.
+    pub fn written(&self) -> Written<'_> {
+        Written(&self.spots)
+    }
+}
+
+/// Where a part of an object was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Written<'a>(&'a Spots);
+
+impl<'a> Written<'a> {
+    /// The file, by its position among [`Object::files`], the line and the column, from 1; `None` if that is not known, and
+    /// the part that holds it answers for it.
+    pub fn at(self) -> Option<(usize, u32, u32)> {
+        let At { file, line, column } = self.0.at;
+        self.0.at.is_known().then_some((file as usize, line, column))
+    }
+
+    /// The elements of a list, or the values of a map by key.
+    pub fn parts(self) -> impl ExactSizeIterator<Item = Written<'a>> {
+        self.0.parts.iter().map(Written)
+    }
 }
 
 /// What a build gives.

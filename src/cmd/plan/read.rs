@@ -11,8 +11,10 @@ use git2::{BranchType, Commit, Repository};
 use super::{super::lint, Arguments};
 use crate::{
     cmd::remedied,
-    io::git::{self, ReadLimits, Store},
+    io::git::{self, Store},
+    kustomize::Located,
     manifest::{self, MistakeKind},
+    model::git_source::Rendering,
     plan::Side,
     sim::plan::{Reading, Sides},
     sync::set::Problem,
@@ -22,7 +24,7 @@ use crate::{
 const DEFAULTS: [&str; 5] = ["origin/HEAD", "origin/main", "origin/master", "main", "master"];
 
 /// Reads both sides.
-pub fn sides(arguments: &Arguments, path: &str, exclude: &[String]) -> anyhow::Result<Sides> {
+pub fn sides(arguments: &Arguments, path: &str, exclude: &[String], how: Rendering) -> anyhow::Result<Sides> {
     if arguments.paths.is_empty() {
         let repository = repository()?;
         let to = commit(&repository, &arguments.to)?;
@@ -31,21 +33,21 @@ pub fn sides(arguments: &Arguments, path: &str, exclude: &[String]) -> anyhow::R
             None => base(&repository, &to)?,
         };
         let store = Store::local(repository.path())?;
-        let new = revision(&store, &arguments.to, &to.id().to_string(), path, exclude, None)?;
-        let old = revision(&store, &name, &from.id().to_string(), path, exclude, Some(&new))?;
+        let new = revision(&store, &arguments.to, &to.id().to_string(), path, exclude, how, None)?;
+        let old = revision(&store, &name, &from.id().to_string(), path, exclude, how, Some(&new))?;
         return Ok(Sides { old, new });
     }
-    let new = folder(&arguments.paths, arguments.path.as_deref())?;
+    let new = folder(&arguments.paths, arguments.path.as_deref(), how)?;
     if let Some(dir) = &arguments.from_dir {
-        return Ok(Sides { old: folder(std::slice::from_ref(dir), arguments.path.as_deref())?, new });
+        return Ok(Sides { old: folder(std::slice::from_ref(dir), arguments.path.as_deref(), how)?, new });
     }
     let name = arguments.from.as_deref().unwrap_or("HEAD");
     let old = match (repository(), &arguments.from) {
         (Ok(repository), from) => match (commit(&repository, name), from) {
             (Ok(_), _) => {
-                let files = lint::in_revision(name, &arguments.paths)?;
+                let read = lint::in_revision(name, &arguments.paths, how)?;
                 let id = commit(&repository, name)?.id().to_string();
-                Reading::of(Side { name: name.to_owned(), commit: id }, files)
+                reading(Side { name: name.to_owned(), commit: id }, read)
             }
             (Err(error), Some(_)) => return Err(error),
             // A repository without a commit has nothing to compare with.
@@ -110,6 +112,7 @@ pub fn revision(
     commit: &str,
     path: &str,
     exclude: &[String],
+    how: Rendering,
     known: Option<&Reading>,
 ) -> anyhow::Result<Reading> {
     let id = commit.to_owned();
@@ -118,8 +121,8 @@ pub fn revision(
         .flat_map(|known| known.blobs.iter().map(|(path, (blob, size, _))| (path.clone(), (blob.clone(), *size))))
         .collect();
     let side = Side { name: name.to_owned(), commit: id.clone() };
-    let files = match store.files_but(&id, path, exclude, &ReadLimits::default(), &blobs) {
-        Ok(files) => files,
+    let git::Content { files, kustomized } = match store.content(&id, path, exclude, &blobs, how) {
+        Ok(content) => content,
         // A folder that does not exist on the old side holds nothing.
         Err(git::Error::Missing { .. }) if known.is_some() => return Ok(Reading { side, ..Reading::default() }),
         Err(error) => return Err(remedied(anyhow!("{error}"), "give the folder of the manifests with --path")),
@@ -138,6 +141,20 @@ pub fn revision(
         }
         reading.blobs.insert(file.path, (file.blob, file.size, index));
     }
+    for one in kustomized {
+        let (index, path) = (reading.files.len(), one.path());
+        let same = known.and_then(|known| known.blobs.get(&path)).filter(|(digest, ..)| *digest == one.digest);
+        match (same, known) {
+            (Some((_, _, same)), Some(known)) => {
+                reading.files.push(known.files[*same].clone());
+                reading.same.insert(index, *same);
+            }
+            (Some(_) | None, _) => reading.files.push(one.rendered.file.clone()),
+        }
+        reading.blobs.insert(path, (one.digest, 0, index));
+        reading.is_partial |= one.rendered.fault.is_some();
+        reading.problems.extend(one.rendered.fault.iter().map(Located::problem));
+    }
     for refused in files.refused {
         let message = format!("the entry {}", refused.why);
         reading.problems.push(Problem { file: refused.path.into(), line: 0, message });
@@ -155,12 +172,17 @@ fn tidied(mut file: manifest::File) -> manifest::File {
 }
 
 /// The manifests below folders on disk.
-fn folder(paths: &[PathBuf], below: Option<&str>) -> anyhow::Result<Reading> {
+fn folder(paths: &[PathBuf], below: Option<&str>, how: Rendering) -> anyhow::Result<Reading> {
     let paths: Vec<PathBuf> = match below {
         Some(below) => paths.iter().map(|path| path.join(below)).collect(),
         None => paths.to_vec(),
     };
     let name = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
-    let files = lint::from_disk(&paths)?;
-    Ok(Reading::of(Side { name, commit: String::new() }, files))
+    let read = lint::from_disk(&paths, how)?;
+    Ok(reading(Side { name, commit: String::new() }, read))
+}
+
+fn reading(side: Side, read: lint::Manifests) -> Reading {
+    let problems = read.faults.iter().map(Located::problem).collect();
+    Reading { problems, is_partial: !read.faults.is_empty(), ..Reading::of(side, read.files) }
 }

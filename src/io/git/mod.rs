@@ -23,6 +23,7 @@ mod limits;
 mod notes;
 mod pack;
 mod push;
+mod render;
 mod revert;
 mod review;
 mod signature;
@@ -73,6 +74,7 @@ pub use self::{
     limits::{FetchLimits, ReadLimits},
     notes::NOTES,
     push::{Pushed, push},
+    render::{CommitTree, Content, KustomizationFolder, Kustomized},
     revert::{Revert, branch},
     signature::Policy,
     store::{Fetched, Reached, Store, Tag},

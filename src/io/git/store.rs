@@ -17,6 +17,7 @@ use super::{
     Error,
     history::{self, About, Relation},
     limits::ReadLimits,
+    render::Results,
     tree::{self, Files},
 };
 use crate::model::{git_source::Reference, remote::Remote, version_range::VersionRange};
@@ -32,6 +33,8 @@ struct Inner {
     /// Where the repository is.
     folder: PathBuf,
     repository: Mutex<Repository>,
+    /// What kustomizations of its commits rendered.
+    results: Mutex<Results>,
     /// One fetch at a time; those who wait find what it brought.
     fetching: tokio::sync::Mutex<()>,
     /// Held as long as the store is open, so that two processes do not share it.
@@ -165,7 +168,7 @@ impl Store {
 
     fn of(folder: PathBuf, repository: Repository, lock: Option<Handle>) -> Store {
         let fetching = tokio::sync::Mutex::new(());
-        Store(Arc::new(Inner { folder, repository: Mutex::new(repository), fetching, lock }))
+        Store(Arc::new(Inner { folder, repository: Mutex::new(repository), results: Mutex::default(), fetching, lock }))
     }
 
     /// Where the repository is.
@@ -176,6 +179,11 @@ impl Store {
     pub(super) fn repository(&self) -> MutexGuard<'_, Repository> {
         // A panic elsewhere leaves no half-written state: objects are whole or absent.
         self.0.repository.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn results(&self) -> MutexGuard<'_, Results> {
+        // A panic elsewhere leaves results that hold: one is kept whole or not at all.
+        self.0.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn fetching(&self) -> &tokio::sync::Mutex<()> {
@@ -308,7 +316,7 @@ impl Store {
         Ok(found.into_iter().map(|(path, commit)| (path, commit.to_string())).collect())
     }
 
-    fn commit<'r>(&self, repository: &'r Repository, commit: &str) -> Result<git2::Commit<'r>, Error> {
+    pub(super) fn commit<'r>(&self, repository: &'r Repository, commit: &str) -> Result<git2::Commit<'r>, Error> {
         let missing =
             || Error::Missing { remote: self.0.folder.display().to_string(), what: format!("commit {commit}") };
         let id = Oid::from_str(commit).map_err(|_| missing())?;

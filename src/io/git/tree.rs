@@ -1,20 +1,23 @@
 //! The files of a commit, as bytes.
 //!
 //! Only manifests are read (`*.yaml`, `*.yml`, `*.json`); hidden files and folders are passed by, as `lint` does. A link
-//! or a submodule is data: named, never followed. Never writes anything anywhere.
+//! or a submodule is data: named, never followed. A folder that is a kustomization or a Helm chart is named, and none of its
+//! files are read as manifests. Never writes anything anywhere.
 
 use std::{collections::HashMap, fmt};
 
 use git2::{Odb, Oid, Repository, Tree};
 
-use super::{Error, limits::ReadLimits};
-use crate::{kubernetes::foreign, model::glob};
+use super::{Error, limits::ReadLimits, render::KustomizationFolder};
+use crate::{kubernetes::foreign, kustomize::FILE_NAMES, model::glob};
 
 /// What a folder of a commit holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
     /// The manifests, sorted by path.
     pub files: Vec<File>,
+    /// The folders that are kustomizations, sorted by path; those within one another each by itself.
+    pub kustomizations: Vec<KustomizationFolder>,
     /// What was not read, sorted by path.
     pub refused: Vec<Refused>,
 }
@@ -60,6 +63,8 @@ pub enum Refusal {
     Twin(String),
     /// It is larger than this.
     Size(usize),
+    /// It is a Helm chart.
+    Chart,
 }
 
 impl fmt::Display for Refusal {
@@ -73,6 +78,9 @@ impl fmt::Display for Refusal {
             }
             Refusal::Name => f.write_str("has a name that could be taken for another; rename it"),
             Refusal::Twin(other) => write!(f, "differs from {other} only in case; rename or exclude one of them"),
+            Refusal::Chart => f.write_str(
+                "is a Helm chart, which is not rendered here; commit what `helm template` makes of it, or exclude it",
+            ),
             Refusal::Size(allowed) => {
                 write!(f, "is larger than the {} KiB allowed; split it, or exclude it", allowed / 1024)
             }
@@ -89,6 +97,7 @@ pub fn read(
     limits: &ReadLimits,
     known: &HashMap<String, (String, usize)>,
 ) -> Result<Option<Files>, Error> {
+    let path = path.trim_matches('/');
     let odb = repository.odb().map_err(|error| broken(path, &error))?;
     let mut reading =
         Reading { repository, odb, exclude, limits, known, top: path, entries: 0, bytes: 0, found: Files::default() };
@@ -96,6 +105,7 @@ pub fn read(
     reading.tree(&tree, path, 0)?;
     let mut found = reading.found;
     found.files.sort_by(|one, other| one.path.cmp(&other.path));
+    found.kustomizations.sort_by(|one, other| one.path.cmp(&other.path));
     found.refused.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(Some(found))
 }
@@ -137,6 +147,13 @@ impl Reading<'_> {
         self.entries += tree.len();
         if self.entries > self.limits.entries {
             return Err(limit("the number of files and folders", format!("{}", self.limits.entries)));
+        }
+        if self.is_kustomization(tree, folder) {
+            return self.kustomization(tree, folder, depth);
+        }
+        if self.has_file(tree, folder, CHART) {
+            self.refuse(shown_folder(folder), Refusal::Chart);
+            return Ok(());
         }
         let mut folded: HashMap<String, String> = HashMap::new();
         for entry in tree {
@@ -180,6 +197,60 @@ impl Reading<'_> {
         Ok(())
     }
 
+    /// Whether one of the files that make a folder a kustomization is there and not excluded.
+    fn is_kustomization(&self, tree: &Tree<'_>, folder: &str) -> bool {
+        FILE_NAMES.iter().any(|name| self.has_file(tree, folder, name))
+    }
+
+    fn has_file(&self, tree: &Tree<'_>, folder: &str, name: &str) -> bool {
+        let is_file = tree.get_name(name).is_some_and(|entry| !matches!(entry.filemode(), 0o040_000 | 0o160_000));
+        is_file && !self.excluded(&join(folder, name))
+    }
+
+    /// Names a kustomization, the manifests in it, and the kustomizations below it.
+    fn kustomization(&mut self, tree: &Tree<'_>, folder: &str, depth: usize) -> Result<(), Error> {
+        let mut found = KustomizationFolder { path: folder.to_owned(), manifests: Vec::new() };
+        self.manifests(tree, folder, depth, &mut found.manifests)?;
+        self.found.kustomizations.push(found);
+        Ok(())
+    }
+
+    fn manifests(
+        &mut self,
+        tree: &Tree<'_>,
+        folder: &str,
+        depth: usize,
+        names: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        for entry in tree {
+            let name = std::str::from_utf8(entry.name_bytes()).ok().filter(|name| honest(name) && !name.starts_with('.'));
+            let Some(name) = name else { continue };
+            let path = join(folder, name);
+            if self.excluded(&path) {
+                continue;
+            }
+            match (entry.filemode_raw(), manifest(name)) {
+                (0o040_000, _) => {
+                    let below = self.repository.find_tree(entry.id()).map_err(|error| broken(&path, &error))?;
+                    if depth >= self.limits.depth {
+                        continue;
+                    }
+                    self.entries += below.len();
+                    if self.entries > self.limits.entries {
+                        return Err(limit("the number of files and folders", format!("{}", self.limits.entries)));
+                    }
+                    match self.is_kustomization(&below, &path) {
+                        true => self.kustomization(&below, &path, depth + 1)?,
+                        false => self.manifests(&below, &path, depth + 1, names)?,
+                    }
+                }
+                (0o100_644 | 0o100_755, true) if !FILE_NAMES.contains(&name) => names.push(path),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn blob(&mut self, path: String, id: Oid) -> Result<(), Error> {
         if self.found.files.len() >= self.limits.files {
             return Err(limit("the number of manifests", format!("{}", self.limits.files)));
@@ -217,6 +288,14 @@ impl Reading<'_> {
     }
 }
 
+/// What makes a folder a Helm chart: what is in it are templates, not manifests.
+const CHART: &str = "Chart.yaml";
+
+/// A folder in a message.
+fn shown_folder(folder: &str) -> String {
+    if folder.is_empty() { ".".to_owned() } else { folder.to_owned() }
+}
+
 fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
@@ -226,7 +305,7 @@ fn manifest(name: &str) -> bool {
 }
 
 /// Whether people see the name as it is, and no file system takes it for something else.
-fn honest(name: &str) -> bool {
+pub(super) fn honest(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '\\']) && !name.chars().any(foreign::is_treacherous)
 }
 

@@ -12,11 +12,11 @@ use crate::{
     api::{GitRevision, GitSourceStatus, Time},
     engine::key::Place,
     io::{
-        git::{self, Access, FetchLimits, Fetched, ReadLimits, Store},
+        git::{self, Access, FetchLimits, Fetched, Store},
         kinds,
     },
     kubernetes::{foreign, value::Text},
-    manifest,
+    kustomize, manifest,
     model::{
         git_source::{GitSource, OnAbort, Reference},
         remote::Remote,
@@ -28,7 +28,7 @@ use crate::{
     sync::{
         self,
         allow::Allowance,
-        set::{self, Part, Problem, Scope, Set},
+        set::{self, Desired, Part, Problem, Scope, Set},
         view,
     },
 };
@@ -300,6 +300,8 @@ async fn alike(state: &mut State, of: Fetching<'_>, commit: &str, head: &Fetched
     let read = blocking(move || {
         let mut between = Vec::new();
         let mut at = hash.clone();
+        // What a kustomization reads may lie outside of the folder.
+        let path = if store.is_kustomized(&hash, &path)? { String::new() } else { path };
         while between.len() < MOST_ALIKE {
             match store.first_parent(&at)?.filter(|parent| store.has(parent)) {
                 // What was followed before is no part of what came with the new commit.
@@ -385,22 +387,22 @@ async fn load_unverified(
         state.parts.clear();
     }
     let known = state.parts.iter().map(|(path, (of, _))| (path.clone(), of.clone())).collect();
-    let (about, files) = read(&store, spec, commit, known).await?;
+    let (about, content) = read(&store, spec, commit, known).await?;
     let revision = GitRevision {
         commit: commit.to_owned(),
         reference: head.reached.to_string(),
         subject: about.subject,
         at: Some(Time::from(now)),
     };
-    let files = match files {
-        Ok(files) => files,
+    let content = match content {
+        Ok(content) => content,
         // The commit is there; what is asked of it is not. That is the commit's own problem.
         Err(error) => {
             let problem = Problem { file: Text::new(), line: 0, message: error.to_string() };
             return Ok((revision, Set::unreadable(problem)));
         }
     };
-    let mut set = match parse(state, of, &files).await? {
+    let mut set = match parse(state, of, &content).await? {
         Some(set) => set,
         None => {
             state.parts.clear();
@@ -409,28 +411,40 @@ async fn load_unverified(
             parse(state, of, &whole).await?.unwrap_or_default()
         }
     };
+    for one in &content.kustomized {
+        let rendered = &one.rendered;
+        set.problems.extend(rendered.fault.iter().map(kustomize::Located::problem));
+        for warning in &rendered.warnings {
+            tracing::info!(source = %subject.place, %warning, "kustomization rendered with a warning");
+        }
+        if !one.unused.is_empty() {
+            let (kustomization, unused) = (&rendered.file.source.name, one.unused.join(", "));
+            tracing::info!(source = %subject.place, kustomization, unused, "manifests beside a kustomization are not used by it");
+        }
+    }
     // What is not read may have been meant for the cluster, so nothing of the commit is done.
-    for refused in &files.refused {
+    for refused in &content.files.refused {
         let message = format!("the entry {}", refused.why);
         set.problems.push(Problem { file: refused.path.as_str().into(), line: 0, message });
     }
+    set.problems.sort();
     blame(state, &mut set, &store, commit).await;
     Ok((revision, set))
 }
 
-/// The files of a commit, without the bytes of those that are known by path and hash. What is asked of the commit may not
+/// What a source reads of a commit, without the bytes of those files that are known by path and hash. What is asked of the commit may not
 /// be there.
 async fn read(
     store: &Store,
     spec: &GitSource,
     commit: &str,
     known: HashMap<String, (String, usize)>,
-) -> Result<(git::About, Result<git::Files, git::Error>), String> {
-    let (hash, path, exclude) = (commit.to_owned(), spec.path.clone(), spec.exclude.clone());
+) -> Result<(git::About, Result<git::Content, git::Error>), String> {
+    let (hash, path, exclude, how) = (commit.to_owned(), spec.path.clone(), spec.exclude.clone(), spec.kustomize);
     let store = store.clone();
     let read = blocking(move || {
         let about = store.about(&hash)?;
-        Ok((about, store.files_but(&hash, &path, &exclude, &ReadLimits::default(), &known)))
+        Ok((about, store.content(&hash, &path, &exclude, &known, how)))
     });
     read.await.map_err(|error| error.to_string())
 }
@@ -447,20 +461,71 @@ pub async fn line(
     let (Some((_, store)), Ok(spec)) = (&state.store, &subject.spec) else { return None };
     let others = state.parts.iter().filter(|(of, _)| *of != path);
     let known = others.map(|(path, (of, _))| (path.clone(), of.clone())).collect();
-    let (_, files) = read(store, spec, commit, known).await.ok()?;
-    let file = files.ok()?.files.into_iter().find(|file| file.path == path)?;
-    let file = manifest::read(file.path, &file.bytes?);
+    let (_, content) = read(store, spec, commit, known).await.ok()?;
+    let git::Content { files, kustomized } = content.ok()?;
     let is_it = |object: &&manifest::Object| {
         (object.group(), object.kind(), object.name()) == (id.group.as_str(), id.kind.as_str(), id.name.as_str())
     };
-    let object = file.objects.iter().find(is_it)?;
-    Some(object.source.position(object.key_span(sync::refusal::steps(field)).start).line)
+    let line = |object: &manifest::Object| {
+        let steps = sync::refusal::steps(field);
+        // The caller names the file that the object was first written in.
+        let source = object.source_of(steps.iter().copied());
+        (source.name == path).then(|| source.position(object.key_span(steps.iter().copied()).start).line)
+    };
+    if let Some(file) = files.files.into_iter().find(|file| file.path == path) {
+        let file = manifest::read(file.path, &file.bytes?);
+        return file.objects.iter().find(is_it).and_then(line);
+    }
+    let objects = kustomized.iter().flat_map(|one| &one.rendered.file.objects);
+    objects.filter(|object| object.source.name == path).find(is_it).and_then(line)
 }
 
 /// Makes a set of files; those that are as they were are not read again. `None` if what is remembered of them does not do:
 /// a kind has changed, or the commit begins to define kinds.
-async fn parse(state: &mut State, of: Fetching<'_>, files: &git::Files) -> Result<Option<Set>, String> {
+async fn parse(state: &mut State, of: Fetching<'_>, content: &git::Content) -> Result<Option<Set>, String> {
     let Fetching { subject, spec, shared, .. } = of;
+    let pieces = pieces(state, content);
+    let parsed: Vec<manifest::File> = pieces.iter().filter_map(|piece| piece.file.clone()).collect();
+    let is_whole = parsed.len() == pieces.len();
+    if !is_whole && parsed.iter().flat_map(|file| &file.objects).any(set::is_definition) {
+        return Ok(None);
+    }
+    let kept = pieces.iter().filter(|piece| piece.file.is_none()).filter_map(|piece| state.parts.get(&piece.path));
+    let mut kinds = set::kinds(&parsed);
+    kinds.extend(kept.flat_map(|(_, part)| part.kinds()));
+    kinds.sort();
+    kinds.dedup();
+    kinds::learn(&shared.api, &kinds, &mut state.sorts, &state.former).await.map_err(|error| error.to_string())?;
+    let mut new = set::parts(&parsed, &scope(&subject.place, spec), &state.sorts).into_iter();
+    let mut parts = Vec::with_capacity(pieces.len());
+    for piece in &pieces {
+        let part = match &piece.file {
+            Some(_) => new.next(),
+            None => state.parts.get(&piece.path).and_then(|(_, part)| part.renewed(&state.sorts)),
+        };
+        let Some(part) = part else { return Ok(None) };
+        parts.push(part);
+    }
+    // Whoever defines kinds, or has problems, is read as a whole each time.
+    state.parts = if parts.iter().all(Part::is_plain) {
+        let known = pieces.into_iter().zip(&parts);
+        known.map(|(piece, part)| (piece.path, (piece.known, part.clone()))).collect()
+    } else {
+        HashMap::new()
+    };
+    Ok(Some(set::assemble(parts)))
+}
+
+/// A file, or what a kustomization rendered.
+struct Piece {
+    path: String,
+    /// The hash and size of what it holds: equal hashes, equal content.
+    known: (String, usize),
+    /// Nothing if its content is known.
+    file: Option<manifest::File>,
+}
+
+fn pieces(state: &State, content: &git::Content) -> Vec<Piece> {
     let read = |file: &git::File| {
         let mut read = manifest::read(file.path.clone(), file.bytes.as_ref()?);
         // Files of other tools lie about in every repository: what holds no object at all is none of ours.
@@ -469,35 +534,17 @@ async fn parse(state: &mut State, of: Fetching<'_>, files: &git::Files) -> Resul
         }
         Some(read)
     };
-    let parsed: Vec<manifest::File> = files.files.iter().filter_map(read).collect();
-    let is_whole = parsed.len() == files.files.len();
-    if !is_whole && parsed.iter().flat_map(|file| &file.objects).any(set::is_definition) {
-        return Ok(None);
-    }
-    let kept = files.files.iter().filter(|file| file.bytes.is_none()).filter_map(|file| state.parts.get(&file.path));
-    let mut kinds = set::kinds(&parsed);
-    kinds.extend(kept.flat_map(|(_, part)| part.kinds()));
-    kinds.sort();
-    kinds.dedup();
-    kinds::learn(&shared.api, &kinds, &mut state.sorts, &state.former).await.map_err(|error| error.to_string())?;
-    let mut new = set::parts(&parsed, &scope(&subject.place, spec), &state.sorts).into_iter();
-    let mut parts = Vec::with_capacity(files.files.len());
-    for file in &files.files {
-        let part = match &file.bytes {
-            Some(_) => new.next(),
-            None => state.parts.get(&file.path).and_then(|(_, part)| part.renewed(&state.sorts)),
-        };
-        let Some(part) = part else { return Ok(None) };
-        parts.push(part);
-    }
-    // Whoever defines kinds, or has problems, is read as a whole each time.
-    state.parts = if parts.iter().all(Part::is_plain) {
-        let known = files.files.iter().zip(&parts);
-        known.map(|(file, part)| (file.path.clone(), ((file.blob.clone(), file.size), part.clone()))).collect()
-    } else {
-        HashMap::new()
-    };
-    Ok(Some(set::assemble(parts)))
+    let files = content.files.files.iter().map(|file| Piece {
+        path: file.path.clone(),
+        known: (file.blob.clone(), file.size),
+        file: read(file),
+    });
+    let rendered = content.kustomized.iter().map(|one| {
+        let (path, known) = (one.path(), (one.digest.clone(), 0));
+        let is_known = state.parts.get(&path).is_some_and(|(former, _)| *former == known);
+        Piece { path, known, file: (!is_known).then(|| one.rendered.file.clone()) }
+    });
+    files.chain(rendered).collect()
 }
 
 fn is_other(file: &manifest::File) -> bool {
@@ -512,16 +559,28 @@ async fn blame(state: &State, set: &mut Set, store: &Store, commit: &str) {
         .iter()
         .flat_map(|followed| followed.set.objects.iter().map(|desired| (&desired.id, &desired.digest)))
         .collect();
+    let files = |desired: &Desired| -> Vec<String> {
+        // An overlay has a say in what its object is.
+        let patched = desired.patched.iter().map(|(file, _)| file.to_string());
+        std::iter::once(desired.file.to_string()).chain(patched).collect()
+    };
     let new = set.objects.iter().filter(|desired| !known.contains(&(&desired.id, &desired.digest)));
-    let paths: BTreeSet<String> = new.map(|desired| desired.file.to_string()).collect();
+    let paths: BTreeSet<String> = new.flat_map(files).collect();
     if paths.is_empty() || paths.len() > BLAMED {
         return;
     }
-    let (store, commit, paths) = (store.clone(), commit.to_owned(), paths.into_iter().collect::<Vec<_>>());
+    let (reader, commit, paths) = (store.clone(), commit.to_owned(), paths.into_iter().collect::<Vec<_>>());
     // Nobody to blame is no reason not to apply: the commit itself takes it.
-    let Ok(found) = blocking(move || store.changed_by(&commit, &paths)).await else { return };
+    let Ok(found) = blocking(move || reader.changed_by(&commit, &paths)).await else { return };
     for desired in &mut set.objects {
-        desired.blamed = found.get(desired.file.as_str()).map(|commit| commit.as_str().into());
+        let commits: Option<Vec<&String>> = files(desired).iter().map(|file| found.get(file)).collect();
+        let newer = |one: &&String, other: &&String| match store.relation(one, other) {
+            git::Relation::Ahead => std::cmp::Ordering::Greater,
+            git::Relation::Behind => std::cmp::Ordering::Less,
+            git::Relation::Same | git::Relation::Diverged | git::Relation::Unknown => std::cmp::Ordering::Equal,
+        };
+        let newest = commits.and_then(|commits| commits.into_iter().max_by(newer));
+        desired.blamed = newest.map(|commit| commit.as_str().into());
     }
 }
 

@@ -57,7 +57,7 @@ use crate::{
     },
     kubernetes::value::Value,
     model::{
-        git_source::{Drift, GitSource, OnAbort, OnImmutable, OnNewCommit, Prune, Reference},
+        git_source::{Drift, GitSource, OnAbort, OnImmutable, OnNewCommit, Prune, Reference, Rendering},
         remote::Remote,
         weight::Limit,
     },
@@ -149,6 +149,7 @@ impl Given {
             reference,
             path: path.trim_matches('/').to_owned(),
             exclude: Vec::new(),
+            kustomize: Rendering::default(),
             interval,
             suspend: false,
             secret: None,

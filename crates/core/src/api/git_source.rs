@@ -47,6 +47,10 @@ pub struct GitSourceSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub exclude: Vec<String>,
+    /// How folders that are kustomizations are rendered: those with a `kustomization.yaml`, `kustomization.yml` or
+    /// `Kustomization`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kustomize: Option<GitKustomize>,
     /// How often to look for new commits, such as `30s` or `5m`. A webhook is faster.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-default" = "1m", "pattern" = DURATION))]
@@ -139,6 +143,22 @@ pub struct GitReference {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("pattern" = COMMIT))]
     pub commit: String,
+}
+
+/// How kustomizations are rendered.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GitKustomize {
+    /// Whether names, labels, replicas and lists of Rollouts, AnalysisTemplates and Experiments are known as those of
+    /// Deployments are. If not, they are rendered as by kustomize without configuration: references to generated names dangle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = true))]
+    pub rollouts: Option<bool>,
+    /// Where the files that a kustomization names may lie. `RootOnly`: in or below its folder, as kustomize has it. `Repository`:
+    /// anywhere in the repository. Bases may lie anywhere in the repository either way.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("x-default" = "RootOnly", "enum" = ["RootOnly", "Repository"]))]
+    pub load_restrictor: String,
 }
 
 /// An object in the same namespace.

@@ -353,7 +353,7 @@ fn arguments(template: &Object, notes: &mut Notes) {
 fn point_at(template: &Object, path: &[Step<'_>], tag: &str, finding: &mut Finding) {
     let (place, _) = template.place(path.iter().copied());
     let braces = format!("{{{{{tag}}}}}");
-    if let Some(at) = template.source.slice(place.value).find(&braces) {
+    if let Some(at) = template.source_of(path.iter().copied()).slice(place.value).find(&braces) {
         let start = place.value.start as usize + at;
         finding.at.span = Span::new(start, start + braces.len());
     }

@@ -8,6 +8,7 @@ mod advice;
 mod analysis;
 mod condition;
 mod index;
+pub mod kustomize;
 mod objects;
 pub mod output;
 mod references;
@@ -81,6 +82,28 @@ impl Report {
         self.findings.iter().filter(|finding| finding.rule.severity() == severity).count()
     }
 
+    /// The same with what there is to say about kustomizations. What cannot be rendered because of a mistake in a text that is
+    /// named already is not said again.
+    pub fn with(mut self, more: Vec<Finding>) -> Report {
+        let is_known = |finding: &Finding| {
+            let is_it = |known: &Finding| {
+                known.rule.severity() == Severity::Error
+                    && known.object.is_empty()
+                    && known.at.source.name == finding.at.source.name
+            };
+            finding.rule == Own::KustomizationInvalid.into() && self.findings.iter().any(is_it)
+        };
+        let mut said = HashSet::new();
+        let key = |finding: &Finding| {
+            (finding.at.source.name.clone(), finding.at.span, finding.rule, finding.what.clone())
+        };
+        // Several overlays share a base.
+        let mut is_new = |finding: &Finding| !is_known(finding) && said.insert(key(finding));
+        let more: Vec<Finding> = more.into_iter().filter(|finding| is_new(finding)).collect();
+        self.findings.splice(0..0, more);
+        self
+    }
+
     /// The same without the findings of some rules.
     pub fn without(mut self, ignored: &[Rule]) -> Report {
         self.findings.retain(|finding| !ignored.contains(&finding.rule));
@@ -95,42 +118,51 @@ pub struct FileSet {
     pub files: Vec<usize>,
     /// Those that hold patches of such objects: parts, which are not judged as a whole.
     pub patches: Vec<usize>,
+    /// Those of which only the text is judged: a kustomization is made of them, and its objects are judged as rendered.
+    pub texts: Vec<usize>,
 }
 
 /// Looks at files together.
 pub fn lint(files: &[File]) -> Report {
-    lint_sets(files, &[FileSet { files: (0..files.len()).collect(), patches: Vec::new() }])
+    lint_sets(files, &[FileSet { files: (0..files.len()).collect(), ..FileSet::default() }])
 }
 
 /// Looks at the files of each set together. What is wrong with a file is said once, however many sets it is in.
 pub fn lint_sets(files: &[File], sets: &[FileSet]) -> Report {
-    let order: HashMap<*const Source, usize> =
-        files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
     let mut findings = Vec::new();
     for set in sets {
         let chosen = |positions: &[usize]| positions.iter().filter_map(|at| files.get(*at)).collect::<Vec<_>>();
-        findings.extend(findings_of(&chosen(&set.files), &chosen(&set.patches)));
+        findings.extend(findings_of(&chosen(&set.files), &chosen(&set.patches), &chosen(&set.texts)));
     }
-    findings.sort_by_key(|finding| (order.get(&Arc::as_ptr(&finding.at.source)), finding.at.span, finding.rule));
+    let looked_at = |positions: fn(&FileSet) -> &[usize]| -> BTreeSet<usize> {
+        let all = sets.iter().flat_map(|set| positions(set)).copied();
+        all.filter(|at| *at < files.len()).collect()
+    };
+    let mut whole = looked_at(|set| &set.files);
+    whole.extend(looked_at(|set| &set.patches));
+    let objects = whole.iter().map(|at| files[*at].objects.len()).sum();
+    whole.extend(looked_at(|set| &set.texts));
+    let order: HashMap<&str, usize> =
+        files.iter().enumerate().map(|(at, file)| (file.source.name.as_str(), at)).collect();
+    let place = |finding: &Finding| order.get(finding.at.source.name.as_str()).copied().unwrap_or(usize::MAX);
+    findings.sort_by(|one, other| {
+        let key = |finding: &Finding| (place(finding), finding.at.span, finding.rule);
+        let name = |finding: &Finding| finding.at.source.name.clone();
+        (place(one), name(one)).cmp(&(place(other), name(other))).then_with(|| key(one).cmp(&key(other)))
+    });
     drop_echoes(&mut findings);
     let mut said = HashSet::new();
+    // One file may have been read for several sets, and for each overlay of it.
     findings.retain(|finding| {
-        said.insert((Arc::as_ptr(&finding.at.source), finding.at.span, finding.rule, finding.what.clone()))
+        said.insert((finding.at.source.name.clone(), finding.at.span, finding.rule, finding.what.clone()))
     });
-    let looked_at: BTreeSet<usize> = sets
-        .iter()
-        .flat_map(|set| set.files.iter().chain(&set.patches))
-        .copied()
-        .filter(|at| *at < files.len())
-        .collect();
-    let objects = looked_at.iter().map(|at| files[*at].objects.len()).sum();
-    Report { findings, files: looked_at.len(), objects }
+    Report { findings, files: whole.len(), objects }
 }
 
 /// What there is to say about one set.
-fn findings_of(files: &[&File], patches: &[&File]) -> Vec<Finding> {
+fn findings_of(files: &[&File], patches: &[&File], texts: &[&File]) -> Vec<Finding> {
     let mut notes = Notes::default();
-    for file in files.iter().chain(patches) {
+    for file in files.iter().chain(patches).chain(texts) {
         file.mistakes.iter().for_each(|mistake| notes.mistake(&file.source, mistake));
     }
     for patch in patches.iter().flat_map(|file| &file.objects) {
@@ -157,13 +189,13 @@ fn findings_of(files: &[&File], patches: &[&File]) -> Vec<Finding> {
 /// Drops what the schema says about a value of which `model` says the same in better words.
 fn drop_echoes(findings: &mut Vec<Finding>) {
     let echo = |rule: Rule| rule == Own::FieldValue.into() || rule == Own::MissingField.into();
-    let said: HashSet<(*const Source, Span)> = findings
+    let said: HashSet<(String, Span)> = findings
         .iter()
         .filter(|finding| matches!(finding.rule, Rule::Model(code) if code.severity() == Severity::Error))
-        .map(|finding| (Arc::as_ptr(&finding.at.source), finding.at.span))
+        .map(|finding| (finding.at.source.name.clone(), finding.at.span))
         .collect();
-    findings
-        .retain(|finding| !(echo(finding.rule) && said.contains(&(Arc::as_ptr(&finding.at.source), finding.at.span))));
+    let is_said = |finding: &Finding| said.contains(&(finding.at.source.name.clone(), finding.at.span));
+    findings.retain(|finding| !(echo(finding.rule) && is_said(finding)));
 }
 
 /// An object as people call it.
@@ -181,7 +213,7 @@ fn plain(value: &Value) -> String {
 }
 
 fn spot(object: &Object, steps: &[Step<'_>]) -> Spot {
-    Spot { source: object.source.clone(), span: object.span(steps.iter().copied()) }
+    Spot { source: object.source_of(steps.iter().copied()).clone(), span: object.span(steps.iter().copied()) }
 }
 
 /// Where findings are noted.
@@ -222,7 +254,7 @@ impl Notes {
         what: impl Into<String>,
     ) -> &mut Finding {
         let span = object.key_span(steps.iter().copied());
-        let at = Spot { source: object.source.clone(), span };
+        let at = Spot { source: object.source_of(steps.iter().copied()).clone(), span };
         self.add(object, steps, rule.into(), at, what.into())
     }
 

@@ -62,6 +62,16 @@ rules! {
     IgnoredText "ignored-text" Warning "text after the end of a document is ignored"
         "kubectl stops reading at `...` and goes on at the next line of three dashes.";
 
+    // Kustomizations
+    KustomizationInvalid "kustomization-invalid" Error "a kustomization cannot be rendered"
+        "Nothing of a commit with such a kustomization is applied. Remote bases, programs and charts in a kustomization are refused: nothing is fetched or run while rendering.";
+    KustomizationDoubtful "kustomization-doubtful" Hint "a kustomization is rendered, but perhaps not as it was meant"
+        "A key is given twice, of which the last one counts, or a field is deprecated.";
+    FileUnused "file-unused" Warning "a manifest beside a kustomization is not used by it"
+        "A folder with a kustomization holds what that names and nothing else, so this file is not applied. Add it to `resources`, or remove it.";
+    PlainKustomize "plain-kustomize" Hint "kustomize without configuration renders a Rollout otherwise"
+        "Kustomize knows nothing of Rollouts: names that it generates are not followed, lists of containers are replaced by those of a patch, labels and replicas are not set. Tidegate knows them, unless a GitSource says `kustomize.rollouts: false`; whoever runs `kustomize build` needs the configuration that Argo Rollouts publishes.";
+
     // The schema
     UnknownField "unknown-field" Error "a field does not exist"
         "An API server drops it, or refuses the object; either way it has no effect. Mostly it is misspelt or indented wrongly.";

@@ -19,8 +19,8 @@ fn what_is_wrong_with_a_file_is_said_once_however_many_sets_it_is_in() {
     let rollout =
         "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec: {replica: 1, stratgy: {}}\n";
     let files = [manifest::read("base.yaml", rollout.as_bytes()), manifest::read("patch.yaml", rollout.as_bytes())];
-    let once = lint_sets(&files[..1], &[FileSet { files: vec![0], patches: Vec::new() }]);
-    let set = |patches: Vec<usize>| FileSet { files: vec![0], patches };
+    let once = lint_sets(&files[..1], &[FileSet { files: vec![0], ..FileSet::default() }]);
+    let set = |patches: Vec<usize>| FileSet { files: vec![0], patches, ..FileSet::default() };
     let sets = lint_sets(&files, &[set(Vec::new()), set(vec![1]), set(vec![1])]);
     let named = |report: &Report, name: &str| -> Vec<String> {
         let findings = report.findings.iter().filter(|finding| finding.at.source.name == name);

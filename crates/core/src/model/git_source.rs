@@ -17,6 +17,8 @@ pub struct GitSource {
     pub path: String,
     /// Files not to read, by pattern.
     pub exclude: Vec<String>,
+    /// How kustomizations are rendered.
+    pub kustomize: Rendering,
     /// How often to look for new commits.
     pub interval: SignedDuration,
     /// Nothing is to change until this is unset.
@@ -51,6 +53,39 @@ pub struct GitSource {
     pub on_immutable: OnImmutable,
     /// What a new commit does while an earlier one is rolled out.
     pub on_new_commit: OnNewCommit,
+}
+
+/// How kustomizations are rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rendering {
+    /// What is known of Rollouts.
+    pub rollouts: Rollouts,
+    /// Where the files of a kustomization may lie.
+    pub load_restrictor: LoadRestrictor,
+}
+
+impl Default for Rendering {
+    fn default() -> Rendering {
+        Rendering { rollouts: Rollouts::Known, load_restrictor: LoadRestrictor::RootOnly }
+    }
+}
+
+/// What is known of Rollouts, AnalysisTemplates and Experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rollouts {
+    /// Their names, labels, replicas and lists, as those of Deployments are.
+    Known,
+    /// Nothing, as in kustomize without configuration.
+    Plain,
+}
+
+/// Where the files of a kustomization may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LoadRestrictor {
+    /// In or below its folder, as kustomize has it.
+    RootOnly,
+    /// Anywhere in the repository.
+    Repository,
 }
 
 impl GitSource {

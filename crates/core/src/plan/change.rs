@@ -2,7 +2,10 @@
 //!
 //! Values of Secrets are replaced on both sides before anything is compared as text. Never looks at a cluster.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use super::hash;
 use crate::{
@@ -11,7 +14,7 @@ use crate::{
         compare,
         id::Id,
         policy::Apply,
-        set::{Desired, Set},
+        set::{self, Desired, Set},
         stage::Stage,
         text,
     },
@@ -53,12 +56,21 @@ pub struct Change {
     pub file: Text,
     /// The line it begins in.
     pub line: usize,
+    /// Where overlays changed it, by file and line; none unless a kustomization rendered it.
+    pub patched: Arc<[(Text, usize)]>,
     /// The fields that differ; none if its schema is not known, or if it is new or removed.
     pub fields: Vec<String>,
     /// A policy that applies to it; empty if none does.
     pub note: String,
     /// The difference, as `diff -u` prints it.
     pub diff: String,
+}
+
+impl Change {
+    /// Where it stands, for people: its file and line, and where overlays changed it.
+    pub fn place(&self) -> String {
+        format!("{}:{}{}", self.file, self.line, set::patched(&self.patched))
+    }
 }
 
 /// What changes between two sets.
@@ -99,9 +111,7 @@ fn change((old, new): hash::Pair<'_>) -> Option<Change> {
     let of = new.or(old)?;
     let (one, other) = masked(old.map(|old| &old.object), new.map(|new| &new.object));
     let shown = |object: &Option<Value>| object.as_ref().map_or_else(String::new, yaml);
-    let place = |side: Option<&Desired>, absent: &str| {
-        side.map_or_else(|| absent.to_owned(), |side| format!("{}:{}", side.file, side.line))
-    };
+    let place = |side: Option<&Desired>, absent: &str| side.map_or_else(|| absent.to_owned(), Desired::place);
     let diff = text::unified(&shown(&one), &shown(&other), &place(old, "(absent)"), &place(new, "(removed)"));
     let what = match (old, new) {
         (None, _) => What::Create,
@@ -114,7 +124,8 @@ fn change((old, new): hash::Pair<'_>) -> Option<Change> {
         _ => Vec::new(),
     };
     let (file, line) = (of.file.clone(), of.line);
-    Some(Change { id: of.id.clone(), what, file, line, fields, note: note(what, of), diff })
+    let (note, patched) = (note(what, of), of.patched.clone());
+    Some(Change { id: of.id.clone(), what, file, line, patched, fields, note, diff })
 }
 
 /// What is to be known about how the daemon treats it.

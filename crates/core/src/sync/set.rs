@@ -78,12 +78,28 @@ pub struct Desired {
     pub file: Text,
     /// The line it begins in.
     pub line: usize,
+    /// Where overlays changed it, by file and line; none unless a kustomization rendered it.
+    pub patched: Arc<[(Text, usize)]>,
     /// The commit that its content came with, if that is known to be an older one.
     pub blamed: Option<Text>,
     /// What its kind is.
     pub sort: Arc<Sort>,
     /// How it wants to be treated.
     pub policy: Policy,
+}
+
+impl Desired {
+    /// Where it stands, for people: `base/web.yaml:2, patched in prod/web.yaml:1`.
+    pub fn place(&self) -> String {
+        let patched = patched(&self.patched);
+        format!("{}:{}{patched}", self.file, self.line)
+    }
+}
+
+/// Where overlays changed an object, after its own place: `, patched in prod/web.yaml:1`.
+pub fn patched(patched: &[(Text, usize)]) -> String {
+    let places: Vec<String> = patched.iter().map(|(file, line)| format!("{file}:{line}")).collect();
+    if places.is_empty() { String::new() } else { format!(", patched in {}", places.join(", ")) }
 }
 
 /// Something wrong with a commit.
@@ -254,10 +270,14 @@ fn desired(
     own: &BTreeMap<(Text, Text), Arc<Sort>>,
 ) -> Result<Desired, Problem> {
     let file = Text::from(object.source.name.as_str());
-    let line = object.position([Step::Key("kind")]).line;
+    let kind = [Step::Key("kind")];
+    // Of a rendered object a patch may have given the kind; it is still known by where it was first written.
+    let is_own = Arc::ptr_eq(object.source_of(kind), &object.source);
+    let line = if is_own { object.position(kind).line } else { object.position([]).line };
     let refuse = |steps: &[Step<'_>], message: String| {
+        let file = Text::from(object.source_of(steps.iter().copied()).name.as_str());
         let line = object.position(steps.iter().copied()).line;
-        Err(Problem { file: file.clone(), line, message })
+        Err(Problem { file, line, message })
     };
     let name = (intern(object.api_version()), intern(object.kind()));
     let served = sorts.get(&name).cloned().flatten();
@@ -325,7 +345,8 @@ fn desired(
         }
     }
     let digest = digest(&value);
-    Ok(Desired { id, digest, file: file.clone(), line, blamed: None, sort, policy, object: value })
+    let patched = object.patched().map(|(source, at)| (Text::from(source.name.as_str()), at.line)).collect();
+    Ok(Desired { id, digest, file, line, patched, blamed: None, sort, policy, object: value })
 }
 
 /// The name of a hook that asks for a generated one: the same for the same content, because it is looked for by name.

@@ -6,13 +6,17 @@
 
 pub mod place;
 mod quotes;
+pub mod rendered;
 pub mod scalar;
 pub mod snippet;
 pub mod yaml;
 
 use std::sync::Arc;
 
-use self::place::{Place, Places, Position, Source, Span, Step};
+use self::{
+    place::{Place, Places, Position, Source, Span, Step},
+    rendered::Origins,
+};
 use crate::value::Value;
 
 /// The largest file that is read.
@@ -38,10 +42,18 @@ pub struct File {
 pub struct Object {
     /// What it says.
     pub value: Value,
-    /// The file it stands in.
+    /// The file it stands in; of a rendered one, that in which it was first written.
     pub source: Arc<Source>,
-    places: Arc<Places>,
-    root: Place,
+    layout: Layout,
+}
+
+/// Where the nodes of an object stand.
+#[derive(Debug, Clone)]
+enum Layout {
+    /// In the text of its file.
+    Text { places: Arc<Places>, root: Place },
+    /// Each in one of several files.
+    Rendered(Arc<Origins>),
 }
 
 /// Something that is wrong with a text.
@@ -148,8 +160,20 @@ pub fn read(name: impl Into<String>, bytes: &[u8]) -> File {
     reading.mistakes.sort_by_key(|mistake| mistake.span);
     let Reading { places, roots, mistakes } = reading;
     let (source, places) = (Arc::new(Source::new(name, text)), Arc::new(places));
-    let object = |(value, root)| Object { value, source: source.clone(), places: places.clone(), root };
+    let layout = |root| Layout::Text { places: places.clone(), root };
+    let object = |(value, root)| Object { value, source: source.clone(), layout: layout(root) };
     File { objects: roots.into_iter().map(object).collect(), source: source.clone(), mistakes }
+}
+
+/// The places of all nodes of a text, whatever else is wrong with it.
+fn nodes(text: &str) -> Vec<Place> {
+    let mut reading = Reading::default();
+    for (number, (offset, document)) in documents(text, &mut Vec::new()).into_iter().enumerate() {
+        if over_budget(number, document).is_none() {
+            reading.document(text, offset, document);
+        }
+    }
+    reading.places.0
 }
 
 /// The text of a file, or what stands before the first byte that is none.
@@ -413,19 +437,69 @@ impl Object {
         self.value.str_at(&["metadata", "namespace"]).unwrap_or_default()
     }
 
-    /// Where a node stands, and whether it is there: an absent node stands where its nearest ancestor does.
-    pub fn place<'a>(&self, steps: impl IntoIterator<Item = Step<'a>>) -> (Place, bool) {
-        let mut asked = 0;
-        let steps = steps.into_iter().inspect(|_| asked += 1);
-        let (place, taken) = self.places.follow(self.root, &self.value, steps);
-        (place, taken == asked)
+    /// One that was rendered from several files; `source` is that in which it was first written.
+    pub fn rendered(value: Value, source: Arc<Source>, origins: Origins) -> Object {
+        Object { value, source, layout: Layout::Rendered(Arc::new(origins)) }
     }
 
-    /// What to point at when something is to be said about a node: a value that stands on one line, or else the key, or
-    /// else the first line of the value.
+    /// The other files that wrote a part of it, each with the first place there; none unless it was rendered.
+    pub fn patched(&self) -> impl Iterator<Item = (&Source, Position)> {
+        let origins = match &self.layout {
+            Layout::Text { .. } => None,
+            Layout::Rendered(origins) => Some(origins),
+        };
+        let patched = origins.into_iter().flat_map(|origins| origins.patched.iter().map(move |at| (origins, at)));
+        patched.filter_map(|(origins, (source, at))| Some((&**origins.sources.get(*source)?, *at)))
+    }
+
+    /// The stretches of text in which it stands: one of its file, or one of each file that it was rendered from.
+    pub fn extents(&self) -> Vec<(&Source, Span)> {
+        match &self.layout {
+            Layout::Text { root, .. } => vec![(&*self.source, root.value)],
+            Layout::Rendered(origins) => origins.extents(),
+        }
+    }
+
+    fn stand<'a>(&self, steps: impl IntoIterator<Item = Step<'a>>) -> (&Arc<Source>, Place, bool) {
+        let mut asked = 0;
+        let steps = steps.into_iter().inspect(|_| asked += 1);
+        let (source, place, taken) = match &self.layout {
+            Layout::Text { places, root } => {
+                let (place, taken) = places.follow(*root, &self.value, steps);
+                (&self.source, place, taken)
+            }
+            Layout::Rendered(origins) => {
+                let (origin, _, taken) = origins.follow(&self.value, steps);
+                let (source, place) = origins.place(origin).unwrap_or((&self.source, Place::default()));
+                (source, place, taken)
+            }
+        };
+        (source, place, taken == asked)
+    }
+
+    /// Where a node stands in [`source_of`](Object::source_of) it, and whether it is there: an absent node stands where its
+    /// nearest ancestor does.
+    pub fn place<'a>(&self, steps: impl IntoIterator<Item = Step<'a>>) -> (Place, bool) {
+        let (_, place, there) = self.stand(steps);
+        (place, there)
+    }
+
+    /// The file that a node stands in.
+    pub fn source_of<'a>(&self, steps: impl IntoIterator<Item = Step<'a>>) -> &Arc<Source> {
+        match &self.layout {
+            Layout::Text { .. } => &self.source,
+            Layout::Rendered(origins) => {
+                let (origin, _, _) = origins.follow(&self.value, steps.into_iter());
+                origins.sources.get(origin.source).unwrap_or(&self.source)
+            }
+        }
+    }
+
+    /// What to point at in [`source_of`](Object::source_of) a node when something is to be said about it: a value that stands on
+    /// one line, or else the key, or else the first line of the value.
     pub fn span<'a>(&self, steps: impl IntoIterator<Item = Step<'a>>) -> Span {
-        let (place, there) = self.place(steps);
-        let line = self.source.first_line(place.value);
+        let (source, place, there) = self.stand(steps);
+        let line = source.first_line(place.value);
         if there && !line.is_empty() && (line == place.value || place.key.is_empty()) {
             return line;
         }
@@ -439,13 +513,26 @@ impl Object {
     }
 
     /// The line and column of what [`span`](Object::span) points at.
-    pub fn position<'a>(&self, steps: impl IntoIterator<Item = Step<'a>>) -> Position {
-        self.source.position(self.span(steps).start)
+    pub fn position<'a>(&self, steps: impl IntoIterator<Item = Step<'a>> + Clone) -> Position {
+        if let Layout::Rendered(origins) = &self.layout {
+            let (origin, value, taken) = origins.follow(&self.value, steps.clone().into_iter());
+            let is_scalar = !matches!(value, Value::Map(_) | Value::List(_));
+            // Its place is known without reading the text.
+            if let Some(source) = origins.sources.get(origin.source)
+                && is_scalar
+                && taken == steps.clone().into_iter().count()
+            {
+                return source.position(origin.at);
+            }
+        }
+        self.source_of(steps.clone()).position(self.span(steps).start)
     }
 
-    /// Calls `see` with the path, the value and the place of every node, parents first.
+    /// Calls `see` with the path, the value and the place of every node, parents first; with none of a rendered object.
     pub fn walk(&self, mut see: impl FnMut(&[place::Crumb], &Value, Place)) {
-        self.places.walk(self.root, &self.value, &mut see);
+        if let Layout::Text { places, root } = &self.layout {
+            places.walk(*root, &self.value, &mut see);
+        }
     }
 }
 

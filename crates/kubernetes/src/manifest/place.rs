@@ -1,5 +1,7 @@
 //! Places in a text: byte spans, a line table, and one span per node of a document. Never reads YAML itself.
 
+use std::sync::OnceLock;
+
 use crate::value::{Text, Value};
 
 /// A stretch of a text, in bytes.
@@ -51,6 +53,8 @@ pub struct Source {
     pub text: String,
     /// The offsets at which lines begin.
     lines: Vec<u32>,
+    /// The places of all nodes by the offset of their values; read when first asked for.
+    nodes: OnceLock<Vec<Place>>,
 }
 
 impl Source {
@@ -59,7 +63,7 @@ impl Source {
         let (name, text) = (name.into(), text.into());
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let lines = std::iter::once(0).chain(breaks.map(|(at, _)| at as u32 + 1)).collect();
-        Source { name, text, lines }
+        Source { name, text, lines, nodes: OnceLock::new() }
     }
 
     /// The line (from 0) that holds an offset.
@@ -80,6 +84,27 @@ impl Source {
         let start = self.lines.get(line).copied().unwrap_or(0) as usize;
         let end = floor(&self.text, offset as usize);
         Position { line: line + 1, column: self.text.get(start..end).unwrap_or_default().chars().count() + 1 }
+    }
+
+    /// The offset of a line and a column; the end of the line if it is shorter.
+    pub fn offset(&self, position: Position) -> u32 {
+        let line = position.line.saturating_sub(1);
+        let range = self.stretch(line, line);
+        let text = self.text.get(range.clone()).unwrap_or_default();
+        let within = text.char_indices().nth(position.column.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
+        u32::try_from(range.start + within).unwrap_or(u32::MAX)
+    }
+
+    /// The node whose value begins at an offset.
+    pub fn node_at(&self, offset: u32) -> Option<Place> {
+        let nodes = self.nodes.get_or_init(|| {
+            let mut nodes = super::nodes(&self.text);
+            // Of those that begin together the outermost: it has the key.
+            nodes.sort_by_key(|place| (place.value.start, std::cmp::Reverse(place.value.end)));
+            nodes
+        });
+        let first = nodes.partition_point(|place| place.value.start < offset);
+        nodes.get(first).filter(|place| place.value.start == offset).copied()
     }
 
     /// What stands there.
@@ -221,5 +246,22 @@ mod tests {
         assert_eq!(source.lines(3, 6), (2, 3, "cäd\r"));
         assert_eq!(source.lines(0, 99), (1, 0, "ab\ncäd\r\n\nz"));
         assert_eq!(source.slice(source.first_line(Span::new(3, 10))), "cäd");
+        for (line, column, offset) in [(1, 1, 0), (2, 3, 6), (3, 1, 9), (4, 2, 11), (2, 99, 8), (9, 1, 11)] {
+            assert_eq!(source.offset(Position { line, column }), offset, "{line}:{column}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_found_by_the_offset_of_its_value() {
+        let text = "kind: A\n---\nb: {c: [x, 'y z']} # note\n";
+        let source = Source::new("x", text);
+        let found = |value: &str| {
+            let place = source.node_at(text.find(value).unwrap() as u32)?;
+            Some((source.slice(place.key), source.slice(place.value)))
+        };
+        assert_eq!(found("A"), Some(("kind", "A")));
+        assert_eq!(found("[x"), Some(("c", "[x, 'y z']")));
+        assert_eq!(found("'y"), Some(("", "'y z'")));
+        assert_eq!(found("note"), None);
     }
 }

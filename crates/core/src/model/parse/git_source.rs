@@ -8,8 +8,8 @@ use crate::{
     kubernetes::duration,
     model::{
         git_source::{
-            Drift, GitSource, Host, OnAbort, OnImmutable, OnNewCommit, PlanAccess, Prune, Reference, Report, Signed,
-            Verification,
+            Drift, GitSource, Host, LoadRestrictor, OnAbort, OnImmutable, OnNewCommit, PlanAccess, Prune, Reference,
+            Rendering, Report, Rollouts, Signed, Verification,
         },
         path::At,
         problem::{Code, Notes, Parsed},
@@ -47,6 +47,7 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
         Some(plan) => plan_access(plan, &at.key("plan"), notes).map(Some),
         None => Some(None),
     };
+    let kustomize = rendering(wire.kustomize.as_ref(), &at.key("kustomize"), notes);
     let on_abort =
         [("", OnAbort::Hold), ("Hold", OnAbort::Hold), ("Restore", OnAbort::Restore), ("Revert", OnAbort::Revert)];
     let on_new_commit =
@@ -61,6 +62,7 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
         reference: reference?,
         path: wire.path.clone(),
         exclude: wire.exclude.clone(),
+        kustomize: kustomize?,
         interval: interval(&wire.interval, &at.key("interval"), notes)?,
         suspend: wire.suspend,
         secret: wire.secret_ref.as_ref().map(name),
@@ -257,6 +259,16 @@ fn plan_access(wire: &api::GitPlan, at: &At, notes: &mut Notes) -> Option<PlanAc
     })
 }
 
+fn rendering(wire: Option<&api::GitKustomize>, at: &At, notes: &mut Notes) -> Option<Rendering> {
+    let Some(wire) = wire else { return Some(Rendering::default()) };
+    let restrictors =
+        [("", LoadRestrictor::RootOnly), ("RootOnly", LoadRestrictor::RootOnly), ("Repository", LoadRestrictor::Repository)];
+    Some(Rendering {
+        rollouts: if wire.rollouts.unwrap_or(true) { Rollouts::Known } else { Rollouts::Plain },
+        load_restrictor: one_of(&wire.load_restrictor, &restrictors, &at.key("loadRestrictor"), notes)?,
+    })
+}
+
 fn named(name: &str, at: &At, notes: &mut Notes) -> Option<String> {
     if name.is_empty() {
         notes.ours(at, Code::SourceValue, "there is no name", "name it");
@@ -286,6 +298,20 @@ mod tests {
         assert_eq!((source.reference, source.interval), (Reference::Default, INTERVAL));
         assert_eq!((source.prune, source.drift), (Prune::UpTo(PRUNE_LIMIT), Drift::Heal));
         assert_eq!((source.on_abort, source.on_new_commit), (OnAbort::Hold, OnNewCommit::Supersede));
+        assert_eq!(source.kustomize, Rendering { rollouts: Rollouts::Known, load_restrictor: LoadRestrictor::RootOnly });
+    }
+
+    #[test]
+    fn how_kustomizations_are_rendered_is_said_or_refused() {
+        let source = |kustomize| {
+            let mut wire = value!({"spec": {"url": "https://host/repo", "serviceAccountName": "sync"}});
+            wire.set_at(&["spec", "kustomize"], kustomize);
+            git_source(&api::read(&wire).object).into_result()
+        };
+        let plain = source(value!({"rollouts": false, "loadRestrictor": "Repository"})).unwrap().kustomize;
+        assert_eq!(plain, Rendering { rollouts: Rollouts::Plain, load_restrictor: LoadRestrictor::Repository });
+        let problems = source(value!({"loadRestrictor": "None"})).unwrap_err();
+        assert_eq!(problems[0].what, "\"None\" is unknown");
     }
 
     #[test]

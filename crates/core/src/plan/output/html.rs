@@ -77,7 +77,7 @@ pub fn html(plan: &Plan) -> String {
         let open = if plan.objects.len() <= 10 { " open" } else { "" };
         for change in &plan.objects {
             let title = format!("{} {}", change.what.as_str(), line(&change.id.to_string()));
-            let place = format!("{}:{}", line(&change.file), change.line);
+            let place = line(&change.place());
             let note = if change.note.is_empty() { String::new() } else { format!("<p>{}</p>", escaped(&change.note)) };
             fold(&mut out, open, &format!("{} <code>{}</code>", escaped(&title), escaped(&place)), &note, &change.diff);
         }

@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use serde_json::{Value as Json, json};
 
 use crate::{
+    kubernetes::value::Text,
     lint::rule::Severity,
     plan::{Change, Live, Plan, PlannedHook, RolloutPlan, Side, Starts, Warning, What, forecast::Forecast},
     sync::id::Id,
@@ -56,13 +57,16 @@ fn named(id: &Id, mut with: Json) -> Json {
 }
 
 fn object(change: &Change) -> Json {
-    named(
-        &change.id,
-        json!({
-            "change": change.what.as_str(), "file": change.file.as_str(), "line": change.line,
-            "fields": change.fields, "note": change.note, "diff": change.diff,
-        }),
-    )
+    let mut object = json!({
+        "change": change.what.as_str(), "file": change.file.as_str(), "line": change.line,
+        "fields": change.fields, "note": change.note, "diff": change.diff,
+    });
+    // Of a kustomization alone.
+    if !change.patched.is_empty() {
+        let place = |(file, line): &(Text, usize)| json!({"file": file.as_str(), "line": line});
+        object["patched"] = change.patched.iter().map(place).collect();
+    }
+    named(&change.id, object)
 }
 
 fn rollout(rollout: &RolloutPlan) -> Json {

@@ -214,7 +214,7 @@ fn warnings(out: &mut String, warnings: &[Warning], detail: Detail) {
 }
 
 fn changed(out: &mut String, change: &Change, lines: usize) {
-    let place = format!("{}:{}", change.file, change.line);
+    let place = change.place();
     let note = if change.note.is_empty() { String::new() } else { format!(": {}", change.note) };
     if lines == 0 || change.diff.is_empty() {
         let (what, note) = (change.what.as_str(), prose(&note));

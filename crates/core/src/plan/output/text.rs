@@ -206,10 +206,9 @@ fn changed(out: &mut String, change: &Change, whole: bool) {
     let style = colour.on_default().bold();
     let _ = writeln!(
         out,
-        "  {style}{word}{style:#} {}  {}:{}",
+        "  {style}{word}{style:#} {}  {}",
         line(&change.id.to_string()),
-        line(&change.file),
-        change.line
+        line(&change.place())
     );
     if !change.note.is_empty() {
         let _ = writeln!(out, "    {}", line(&change.note));
