@@ -88,6 +88,9 @@ async fn a_broken_kustomization_refuses_the_commit_with_its_file_and_line() {
              while rendering; copy it into the repository (`kustomize localize` does), and name it by a relative path"),
         (vec![("deploy/kustomization.yaml", "resources:\n- ../base\n- ../../secrets.yaml\n")],
             "deploy/kustomization.yaml:3: \"../../secrets.yaml\" leads out of the repository; move what it names into the repository"),
+        // What stands in a literal may be a secret.
+        (vec![("deploy/kustomization.yaml", "secretGenerator:\n- name: login\n  literals: [hunter2]\n")],
+            "deploy/kustomization.yaml:3: the literal is not key=value; write key=value"),
         (vec![("deploy/kustomization.yaml", "resources:\n- ../base\npatches:\n- path: gone.yaml\n")],
             "deploy/kustomization.yaml:4: there is no file deploy/gone.yaml; correct the path, or add the file"),
     ] {

@@ -113,7 +113,8 @@ fn data(files: &Files<'_>, root: &str, generator: &Generator) -> Res<Data> {
     for literal in &generator.literals {
         let pair = literal.text.split_once('=').filter(|(key, _)| !key.is_empty());
         let (key, value) = pair.ok_or_else(|| {
-            Fault::new(format!("the literal {:?} is not key=value", &*literal.text))
+            // What it says may be a secret.
+            Fault::new("the literal is not key=value")
                 .at(literal.at)
                 .remedy("write key=value")
         })?;

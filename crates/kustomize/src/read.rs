@@ -195,7 +195,7 @@ fn attempt<B: Build>(
                 let in_brackets =
                     matches!(open.last(), Some(Open::List { flow: true, .. } | Open::Map { flow: true, .. }));
                 if in_brackets && style == ScalarStyle::Plain && value.contains('?') {
-                    let what = format!("{value:?} holds a question mark, which ends a text in brackets");
+                    let what = "a plain text in brackets holds a question mark, which ends it there".to_owned();
                     return Err(Fault::new(what).at(at).remedy("quote it").into());
                 }
                 let value = build.scalar(as_go_reads(value, style, text, &span), style, tagged(tag.as_deref()), at)?;
@@ -525,7 +525,7 @@ impl Build for Values {
             Tag::None if plain => scalar::resolve_v1(&text),
             Tag::None | Tag::Str | Tag::Binary | Tag::Other(_) | Tag::Map | Tag::List | Tag::Merge => Scalar::Text,
             tag => scalar::resolve_tagged(&tag, &text)
-                .ok_or_else(|| Fault::new(format!("{text:?} is not of the type that its tag names")).at(at))?,
+                .ok_or_else(|| Fault::new("the value is not of the type that its tag names").at(at))?,
         };
         let yaml = match read {
             Scalar::Null => Yaml::Null,
@@ -534,7 +534,7 @@ impl Build for Values {
             Scalar::Uint(value) => Yaml::Number(value.into()),
             Scalar::Float(value) => Yaml::Number(
                 crate::value::number(value)
-                    .ok_or_else(|| Fault::new(format!("{text} cannot be written in JSON")).at(at).remedy("quote it"))?,
+                    .ok_or_else(|| Fault::new("the value cannot be written in JSON").at(at).remedy("quote it"))?,
             ),
             Scalar::Merge if plain => Yaml::Merge,
             Scalar::Merge | Scalar::Time(_) | Scalar::Text => Yaml::Text(text.as_ref().into()),

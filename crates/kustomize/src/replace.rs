@@ -67,7 +67,7 @@ fn source_value(world: &mut World, set: &Set, replacement: &Replacement) -> Res<
     let pieces: Vec<&str> = text.split(&*options.delimiter).collect();
     let piece = usize::try_from(options.index).ok().and_then(|index| pieces.get(index)).copied();
     let Some(piece) = piece else {
-        return Err(Fault::new(format!("{text:?} has {} pieces; {} is none of them", pieces.len(), options.index))
+        return Err(Fault::new(format!("the value has {} pieces; {} is none of them", pieces.len(), options.index))
             .at(options.at)
             .remedy("count from 0"));
     };

@@ -162,11 +162,11 @@ fn scalar_value(node: &Node, nesting: Nesting) -> Res<Value> {
         Some(Scalar::Int(value)) => Ok(value.into()),
         Some(Scalar::Uint(value)) => Ok(value.into()),
         Some(Scalar::Float(value)) => number(value).map(Value::Number).ok_or_else(|| {
-            unwritable(format!("{} cannot be written in JSON", node.text), "quote it if a text is meant")
+            unwritable("an infinite value cannot be written in JSON".to_owned(), "quote it if a text is meant")
         }),
         Some(Scalar::Time(text)) => Ok(text.into()),
         None => Err(unwritable(
-            format!("{:?} was put where a value of another type stands", &*node.text),
+            "a value was put where one of another type stands".to_owned(),
             "give the field a value of the type that is put there, or quote the value there",
         )),
     }

@@ -152,6 +152,50 @@ pub fn changed_by(repository: &Repository, commit: Oid, paths: &[String]) -> Has
     found
 }
 
+/// How many commits come before each of these when all that lead to `commit` are listed newest first, children before their
+/// parents.
+pub fn ages(
+    repository: &Repository,
+    commit: Oid,
+    of: &HashSet<String>,
+) -> Result<HashMap<String, usize>, git2::Error> {
+    let ends: HashSet<Oid> = ends(repository).into_iter().collect();
+    let mut children: HashMap<Oid, usize> = HashMap::from([(commit, 0)]);
+    let mut parents: HashMap<Oid, Vec<Oid>> = HashMap::new();
+    let mut open = VecDeque::from([commit]);
+    while let Some(id) = open.pop_front() {
+        if ends.contains(&id) || parents.len() >= FURTHEST {
+            continue;
+        }
+        let of: Vec<Oid> = repository.find_commit(id)?.parent_ids().collect();
+        for parent in &of {
+            let known = children.entry(*parent).or_default();
+            *known += 1;
+            if *known == 1 {
+                open.push_back(*parent);
+            }
+        }
+        parents.insert(id, of);
+    }
+    let mut ages = HashMap::new();
+    let (mut ready, mut age) = (VecDeque::from([commit]), 0);
+    while let Some(id) = ready.pop_front() {
+        let name = id.to_string();
+        if of.contains(&name) {
+            ages.insert(name, age);
+        }
+        age += 1;
+        for parent in parents.remove(&id).unwrap_or_default() {
+            let left = children.entry(parent).or_insert(1);
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                ready.push_back(parent);
+            }
+        }
+    }
+    Ok(ages)
+}
+
 fn blob(repository: &Repository, commit: Oid, path: &str) -> Option<Oid> {
     let tree = repository.find_commit(commit).ok()?.tree().ok()?;
     Some(tree.get_path(Path::new(path)).ok()?.id())

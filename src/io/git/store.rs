@@ -4,7 +4,7 @@
 //! Never has a work tree, never runs anything.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs::{self, File as Handle, TryLockError},
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -314,6 +314,13 @@ impl Store {
         let id = self.commit(&repository, commit)?.id();
         let found = history::changed_by(&repository, id, paths);
         Ok(found.into_iter().map(|(path, commit)| (path, commit.to_string())).collect())
+    }
+
+    /// How many commits before a commit these come, counted from the newest, as far as the store reaches.
+    pub fn ages(&self, commit: &str, of: &HashSet<String>) -> Result<HashMap<String, usize>, Error> {
+        let repository = self.repository();
+        let id = self.commit(&repository, commit)?.id();
+        history::ages(&repository, id, of).map_err(|error| self.failed(&error))
     }
 
     pub(super) fn commit<'r>(&self, repository: &'r Repository, commit: &str) -> Result<git2::Commit<'r>, Error> {

@@ -569,17 +569,19 @@ async fn blame(state: &State, set: &mut Set, store: &Store, commit: &str) {
     if paths.is_empty() || paths.len() > BLAMED {
         return;
     }
-    let (reader, commit, paths) = (store.clone(), commit.to_owned(), paths.into_iter().collect::<Vec<_>>());
+    let (store, commit, paths) = (store.clone(), commit.to_owned(), paths.into_iter().collect::<Vec<_>>());
     // Nobody to blame is no reason not to apply: the commit itself takes it.
-    let Ok(found) = blocking(move || reader.changed_by(&commit, &paths)).await else { return };
+    let read = blocking(move || {
+        let found = store.changed_by(&commit, &paths)?;
+        let commits: HashSet<String> = found.values().cloned().collect();
+        let ages = if commits.len() > 1 { store.ages(&commit, &commits)? } else { HashMap::new() };
+        Ok((found, ages))
+    });
+    let Ok((found, ages)) = read.await else { return };
     for desired in &mut set.objects {
         let commits: Option<Vec<&String>> = files(desired).iter().map(|file| found.get(file)).collect();
-        let newer = |one: &&String, other: &&String| match store.relation(one, other) {
-            git::Relation::Ahead => std::cmp::Ordering::Greater,
-            git::Relation::Behind => std::cmp::Ordering::Less,
-            git::Relation::Same | git::Relation::Diverged | git::Relation::Unknown => std::cmp::Ordering::Equal,
-        };
-        let newest = commits.and_then(|commits| commits.into_iter().max_by(newer));
+        let age = |commit: &&String| ages.get(*commit).copied().unwrap_or(usize::MAX);
+        let newest = commits.and_then(|commits| commits.into_iter().min_by_key(age));
         desired.blamed = newest.map(|commit| commit.as_str().into());
     }
 }
