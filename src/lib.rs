@@ -75,7 +75,8 @@ pub mod io;
 pub mod sim;
 
 pub use tidegate_core::{
-    analysis, api, engine, experiment, forge, install, kustomize, lint, metric, model, plan, rollout, route, sync, tree, workflow,
+    analysis, api, engine, experiment, forge, install, kustomize, lint, metric, model, plan, rollout, route, sync,
+    tree, workflow,
 };
 pub use tidegate_embedded::{self as embedded, listen};
 pub use tidegate_kubernetes::{self as kubernetes, manifest, value};

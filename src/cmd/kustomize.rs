@@ -13,7 +13,7 @@ use clap::ValueEnum;
 
 use super::{print::note, remedied};
 use crate::{
-    kustomize::{self, Entry, FILE_NAMES, Located, Rendered, Tree, joined},
+    kustomize::{Entry, FILE_NAMES, Located, Rendered, Tree, joined},
     model::git_source::{self, Rendering, Rollouts},
 };
 
@@ -106,12 +106,6 @@ impl Tree for DiskTree {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         fs::read(self.root.join(path)).map_err(|error| error.to_string())
     }
-}
-
-/// Renders a folder on disk.
-pub fn on_disk(folder: &Path, how: Rendering) -> anyhow::Result<Rendered> {
-    let (tree, inner) = DiskTree::around(folder)?;
-    Ok(kustomize::render(&tree, &inner, how, &|path| tree.shown(path)))
 }
 
 /// The manifests in and below a folder on disk that is a kustomization, by their paths in its tree; those of kustomizations

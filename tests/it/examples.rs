@@ -9,19 +9,25 @@ use std::{
 
 use jiff::Timestamp;
 use tidegate::{
+    cmd::kustomize::{DiskTree, is_kustomization},
     embedded::store::{
         Config, Store,
         request::{FieldValidation, Options, PatchType, Request, Verb},
     },
     kubernetes::value::{Value, intern},
-    manifest, value,
+    kustomize, manifest,
+    model::git_source::Rendering,
+    value,
 };
 
-/// The YAML files below `examples/`, but for workflows, which are of a git host and not of a cluster.
+/// The YAML files below `examples/`, but for workflows, which are of a git host and not of a cluster. Of a kustomization that is
+/// the file that says what it is made of.
 fn examples() -> Vec<PathBuf> {
     fn below(folder: &Path, found: &mut Vec<PathBuf>) {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if path.is_dir() && !path.ends_with("workflows") {
+            if path.is_dir() && is_kustomization(&path) {
+                found.push(path.join("kustomization.yaml"));
+            } else if path.is_dir() && !path.ends_with("workflows") {
                 below(&path, found);
             } else if path.extension().is_some_and(|ending| ending == "yaml") {
                 found.push(path);
@@ -34,7 +40,14 @@ fn examples() -> Vec<PathBuf> {
     found
 }
 
+/// The objects of a file, or those that a kustomization renders.
 fn objects(path: &Path) -> Vec<Value> {
+    if path.ends_with("kustomization.yaml") {
+        let (tree, inner) = DiskTree::around(path.parent().unwrap()).unwrap();
+        let rendered = kustomize::render(&tree, &inner, Rendering::default(), &str::to_owned);
+        assert!(rendered.fault.is_none() && rendered.warnings.is_empty(), "{rendered:?}");
+        return rendered.file.objects.iter().map(|object| object.value.clone()).collect();
+    }
     let read = manifest::read(path.display().to_string(), &fs::read(path).unwrap());
     read.objects.iter().map(|document| document.value.clone()).collect()
 }

@@ -5,6 +5,8 @@
 mod cluster;
 #[path = "../demo/mod.rs"]
 mod demo;
+#[path = "../kustomize/mod.rs"]
+mod kustomize;
 #[path = "../verbs/mod.rs"]
 mod verbs;
 #[path = "../whole/mod.rs"]

@@ -23,9 +23,8 @@ fn image(scene: &Scene) -> String {
 #[tokio::test(start_paused = true)]
 async fn an_overlay_rolls_out_and_so_does_a_change_of_its_base() {
     let mut scene = Scene::new();
-    let first = scene
-        .push(&[BASE, ("base/web.yaml", &web("web:0")), ("deploy/kustomization.yaml", &overlay("1"))])
-        .await;
+    let first =
+        scene.push(&[BASE, ("base/web.yaml", &web("web:0")), ("deploy/kustomization.yaml", &overlay("1"))]).await;
     assert_eq!(scene.until(&first, State::Success).await, "rolled out: 3 objects");
     assert_eq!(image(&scene), "web:1");
     let second = scene.push(&[("deploy/kustomization.yaml", &overlay("2"))]).await;
@@ -46,9 +45,8 @@ async fn an_overlay_rolls_out_and_so_does_a_change_of_its_base() {
 #[tokio::test(start_paused = true)]
 async fn a_commit_that_changes_nothing_that_is_rendered_has_the_outcome_of_the_one_that_did() {
     let mut scene = Scene::new();
-    let first = scene
-        .push(&[BASE, ("base/web.yaml", &web("web:0")), ("deploy/kustomization.yaml", &overlay("1"))])
-        .await;
+    let first =
+        scene.push(&[BASE, ("base/web.yaml", &web("web:0")), ("deploy/kustomization.yaml", &overlay("1"))]).await;
     scene.until(&first, State::Success).await;
     let second = scene.push(&[("deploy/kustomization.yaml", &overlay("2"))]).await;
     scene.pass(2).await;
@@ -81,24 +79,35 @@ async fn a_broken_kustomization_refuses_the_commit_with_its_file_and_line() {
     scene.until(&first, State::Success).await;
     let version = scene.cluster.with(|store| store.version());
     for (changes, said) in [
-        (vec![("deploy/kustomization.yaml", "resources: [../base]\nnamesPrefix: a-\n")],
-            "deploy/kustomization.yaml:2: unknown field \"namesPrefix\"; did you mean namePrefix?"),
-        (vec![("deploy/kustomization.yaml", "resources:\n- ../base\n- https://git.example/shop//base?ref=1\n")],
+        (
+            vec![("deploy/kustomization.yaml", "resources: [../base]\nnamesPrefix: a-\n")],
+            "deploy/kustomization.yaml:2: unknown field \"namesPrefix\"; did you mean namePrefix?",
+        ),
+        (
+            vec![("deploy/kustomization.yaml", "resources:\n- ../base\n- https://git.example/shop//base?ref=1\n")],
             "deploy/kustomization.yaml:3: \"https://git.example/shop//base?ref=1\" is an address on the network: nothing is fetched \
-             while rendering; copy it into the repository (`kustomize localize` does), and name it by a relative path"),
-        (vec![("deploy/kustomization.yaml", "resources:\n- ../base\n- ../../secrets.yaml\n")],
-            "deploy/kustomization.yaml:3: \"../../secrets.yaml\" leads out of the repository; move what it names into the repository"),
+             while rendering; copy it into the repository (`kustomize localize` does), and name it by a relative path",
+        ),
+        (
+            vec![("deploy/kustomization.yaml", "resources:\n- ../base\n- ../../secrets.yaml\n")],
+            "deploy/kustomization.yaml:3: \"../../secrets.yaml\" leads out of the repository; move what it names into the repository",
+        ),
         // What stands in a literal may be a secret.
-        (vec![("deploy/kustomization.yaml", "secretGenerator:\n- name: login\n  literals: [hunter2]\n")],
-            "deploy/kustomization.yaml:3: the literal is not key=value; write key=value"),
-        (vec![("deploy/kustomization.yaml", "resources:\n- ../base\npatches:\n- path: gone.yaml\n")],
-            "deploy/kustomization.yaml:4: there is no file deploy/gone.yaml; correct the path, or add the file"),
+        (
+            vec![("deploy/kustomization.yaml", "secretGenerator:\n- name: login\n  literals: [hunter2]\n")],
+            "deploy/kustomization.yaml:3: the literal is not key=value; write key=value",
+        ),
+        (
+            vec![("deploy/kustomization.yaml", "resources:\n- ../base\npatches:\n- path: gone.yaml\n")],
+            "deploy/kustomization.yaml:4: there is no file deploy/gone.yaml; correct the path, or add the file",
+        ),
     ] {
         let commit = scene.push(&changes).await;
         assert_eq!(scene.until(&commit, State::Error).await, said);
     }
     scene.pass(130).await;
-    let written: Vec<String> = scene.written_since(version).into_iter().filter(|name| !name.contains("tidegate.shop")).collect();
+    let written: Vec<String> =
+        scene.written_since(version).into_iter().filter(|name| !name.contains("tidegate.shop")).collect();
     assert_eq!(written, [] as [&str; 0]);
     let fixed = scene.push(&[("deploy/kustomization.yaml", &overlay("2"))]).await;
     scene.until(&fixed, State::Success).await;
@@ -128,7 +137,8 @@ async fn folders_of_kustomizations_and_of_manifests_lie_side_by_side() {
     assert_eq!(names.len(), 3, "{names:?}");
     assert!(names.contains(&"a".to_owned()) && names.contains(&"prod-b".to_owned()), "{names:?}");
     // A generated name changes with its content, and the former one is pruned.
-    let second = scene.push(&[("deploy/two/Kustomization", "configMapGenerator:\n- name: c\n  literals: [k=y]\n")]).await;
+    let second =
+        scene.push(&[("deploy/two/Kustomization", "configMapGenerator:\n- name: c\n  literals: [k=y]\n")]).await;
     scene.until(&second, State::Success).await;
     scene.pass(5).await;
     let after = maps(&scene);
@@ -140,7 +150,8 @@ async fn folders_of_kustomizations_and_of_manifests_lie_side_by_side() {
 #[tokio::test(start_paused = true)]
 async fn a_rollout_follows_generated_names_unless_the_source_is_plain() {
     let template = "containers: [{name: main, image: 'web:0', ports: [{containerPort: 80}], envFrom: [{configMapRef: {name: conf}}]}]";
-    let text = web("web:0").replace("containers: [{name: main, image: 'web:0', ports: [{containerPort: 80}]}]", template);
+    let text =
+        web("web:0").replace("containers: [{name: main, image: 'web:0', ports: [{containerPort: 80}]}]", template);
     assert!(text.contains("envFrom"));
     let overlay = "resources: [web.yaml]\nconfigMapGenerator:\n- name: conf\n  literals: [k=x]\n";
     for rollouts in [Rollouts::Known, Rollouts::Plain] {

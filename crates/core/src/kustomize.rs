@@ -11,10 +11,10 @@ use std::{
     sync::Arc,
 };
 
-use tidegate_kustomize::{Object as Built, Options, Written};
 pub use tidegate_kustomize::{
     Dependency, Entry, FILE_NAMES, Problem as Fault, Restrict, Tree, VERSION, is_kustomization,
 };
+use tidegate_kustomize::{Object as Built, Options, Written};
 
 use crate::{
     kubernetes::{foreign, value::Value},
@@ -145,9 +145,8 @@ pub fn roots<T>(all: Vec<T>, top: &str, rendered: impl Fn(&T) -> &Rendered) -> V
         let read = one.dependencies.iter().filter(|(_, asked)| **asked == Dependency::Content);
         used.extend(read.map(|(path, _)| path.clone()).filter(|path| Some(path) != itself.as_ref()));
     }
-    let is_root = |one: &Rendered| {
-        one.folder == top || !one.is_component && own(one).is_none_or(|path| !used.contains(&path))
-    };
+    let is_root =
+        |one: &Rendered| one.folder == top || !one.is_component && own(one).is_none_or(|path| !used.contains(&path));
     all.into_iter().filter(|one| is_root(rendered(one))).collect()
 }
 
@@ -171,7 +170,9 @@ pub fn joined(folder: &str, name: &str) -> String {
 /// Whether a kustomization says that it is a part of others.
 fn is_component(source: &Source) -> bool {
     let kinds = source.text.lines().filter_map(|line| line.strip_prefix("kind:"));
-    kinds.map(|kind| kind.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\''])).any(|kind| kind == "Component")
+    kinds
+        .map(|kind| kind.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\'']))
+        .any(|kind| kind == "Component")
 }
 
 /// The files of a build, by their paths.
@@ -203,8 +204,7 @@ impl Sources<'_> {
             source,
             position,
             what: foreign::line(&fault.message),
-            also: also
-                .map(|(place, what)| (self.get(&place.file), at(place.line, place.column), foreign::line(&what))),
+            also: also.map(|(place, what)| (self.get(&place.file), at(place.line, place.column), foreign::line(&what))),
             remedy: foreign::line(&fault.remedy.unwrap_or_default()),
         }
     }
@@ -319,7 +319,8 @@ mod tests {
             assert_eq!(format!("{}:{}:{}", source.name, at.line, at.column), place);
             assert_eq!(source.slice(object.span(steps.iter().copied())), text);
         }
-        let container = [Step::Key("spec"), Step::Key("template"), Step::Key("spec"), Step::Key("containers"), Step::Index(0)];
+        let container =
+            [Step::Key("spec"), Step::Key("template"), Step::Key("spec"), Step::Key("containers"), Step::Index(0)];
         check(object, &[Step::Key("kind")], "base/web.yaml:3:7", "Deployment");
         check(object, &[Step::Key("spec"), Step::Key("replicas")], "prod/replicas.yaml:5:13", "5");
         check(object, &[&container[..], &[Step::Key("name")]].concat(), "base/web.yaml:11:15", "main");
@@ -328,14 +329,21 @@ mod tests {
         assert_eq!(object.source.name, "base/web.yaml");
         let patched: Vec<String> =
             object.patched().map(|(source, at)| format!("{}:{}", source.name, at.line)).collect();
-        assert!(patched.contains(&"prod/kustomization.yaml:7".to_owned()) || patched.contains(&"prod/replicas.yaml:1".to_owned()), "{patched:?}");
+        assert!(
+            patched.contains(&"prod/kustomization.yaml:7".to_owned())
+                || patched.contains(&"prod/replicas.yaml:1".to_owned()),
+            "{patched:?}"
+        );
         assert!(patched.iter().any(|place| place.starts_with("prod/kustomization.yaml")), "{patched:?}");
     }
 
     #[test]
     fn what_others_are_made_of_is_not_rendered_by_itself() {
         let mut tree = shop();
-        tree.0.insert("part/kustomization.yaml".into(), "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n".into());
+        tree.0.insert(
+            "part/kustomization.yaml".into(),
+            "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n".into(),
+        );
         let all: Vec<Rendered> = ["base", "part", "prod"].iter().map(|folder| rendered(&tree, folder)).collect();
         let folders = |top: &str| -> Vec<String> {
             roots(all.clone(), top, |one| one).into_iter().map(|one| one.folder).collect()
@@ -349,7 +357,8 @@ mod tests {
     #[test]
     fn a_fault_is_a_problem_with_a_place() {
         let mut tree = shop();
-        tree.0.insert("prod/kustomization.yaml".into(), "resources:\n- ../base\n- https://example.org/x?ref=1\n".into());
+        tree.0
+            .insert("prod/kustomization.yaml".into(), "resources:\n- ../base\n- https://example.org/x?ref=1\n".into());
         let fault = rendered(&tree, "prod").fault.unwrap();
         assert_eq!(
             fault.to_string(),

@@ -114,9 +114,7 @@ fn data(files: &Files<'_>, root: &str, generator: &Generator) -> Res<Data> {
         let pair = literal.text.split_once('=').filter(|(key, _)| !key.is_empty());
         let (key, value) = pair.ok_or_else(|| {
             // What it says may be a secret.
-            Fault::new("the literal is not key=value")
-                .at(literal.at)
-                .remedy("write key=value")
+            Fault::new("the literal is not key=value").at(literal.at).remedy("write key=value")
         })?;
         insert(key, unquoted(value).into(), literal.at)?;
     }

@@ -415,9 +415,9 @@ fn blobs(
         return Ok(());
     }
     let is_link = |entry: &git2::TreeEntry<'_>| entry.filemode() == 0o120_000;
-    let is_kustomized = FILE_NAMES.iter().any(|name| {
-        tree.get_name(name).is_some_and(|entry| entry.kind() == Some(git2::ObjectType::Blob))
-    });
+    let is_kustomized = FILE_NAMES
+        .iter()
+        .any(|name| tree.get_name(name).is_some_and(|entry| entry.kind() == Some(git2::ObjectType::Blob)));
     if is_kustomized {
         found.kustomizations.push(inner.to_owned());
     }

@@ -11,8 +11,11 @@ use crate::{cmd::kubeconfig, kubernetes::value::Value, lint::FileSet};
 
 /// The sets of what was read, by positions in it.
 pub fn of(given: &[Given]) -> Vec<FileSet> {
-    let patches: BTreeSet<PathBuf> =
-        given.iter().filter(|one| one.role == Role::Aside).flat_map(|one| patches(&one.path, &one.file.source.text)).collect();
+    let patches: BTreeSet<PathBuf> = given
+        .iter()
+        .filter(|one| one.role == Role::Aside)
+        .flat_map(|one| patches(&one.path, &one.file.source.text))
+        .collect();
     let mut named = FileSet::default();
     let mut texts = FileSet::default();
     let mut rendered = Vec::new();

@@ -154,11 +154,7 @@ pub fn changed_by(repository: &Repository, commit: Oid, paths: &[String]) -> Has
 
 /// How many commits come before each of these when all that lead to `commit` are listed newest first, children before their
 /// parents.
-pub fn ages(
-    repository: &Repository,
-    commit: Oid,
-    of: &HashSet<String>,
-) -> Result<HashMap<String, usize>, git2::Error> {
+pub fn ages(repository: &Repository, commit: Oid, of: &HashSet<String>) -> Result<HashMap<String, usize>, git2::Error> {
     let ends: HashSet<Oid> = ends(repository).into_iter().collect();
     let mut children: HashMap<Oid, usize> = HashMap::from([(commit, 0)]);
     let mut parents: HashMap<Oid, Vec<Oid>> = HashMap::new();

@@ -126,7 +126,8 @@ impl Store {
         let rendered: Vec<Arc<Rendered>> = roots.iter().map(|(_, one)| one.rendered.clone()).collect();
         for (folder, one) in roots.iter_mut().filter(|(_, one)| one.rendered.fault.is_none()) {
             let names = folder.manifests.iter().map(String::as_str);
-            one.unused = kustomize::unused(names, rendered.iter().map(|one| &**one)).into_iter().map(str::to_owned).collect();
+            one.unused =
+                kustomize::unused(names, rendered.iter().map(|one| &**one)).into_iter().map(str::to_owned).collect();
         }
         Ok(roots.into_iter().map(|(_, one)| one).collect())
     }
@@ -186,8 +187,7 @@ fn render(store: &Store, tree: &CommitTree, folder: &str, how: Rendering) -> (Ar
 }
 
 fn digest_of(folder: &str, how: Rendering, answers: &[(String, Dependency, String)]) -> String {
-    let lines: String =
-        answers.iter().map(|(path, asked, answer)| format!("{path}\0{asked:?}\0{answer}\n")).collect();
+    let lines: String = answers.iter().map(|(path, asked, answer)| format!("{path}\0{asked:?}\0{answer}\n")).collect();
     let digest = digest(&SHA256, format!("{folder}\0{how:?}\n{lines}").as_bytes());
     digest.as_ref().iter().take(20).map(|byte| format!("{byte:02x}")).collect()
 }

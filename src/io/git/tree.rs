@@ -215,15 +215,10 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn manifests(
-        &mut self,
-        tree: &Tree<'_>,
-        folder: &str,
-        depth: usize,
-        names: &mut Vec<String>,
-    ) -> Result<(), Error> {
+    fn manifests(&mut self, tree: &Tree<'_>, folder: &str, depth: usize, names: &mut Vec<String>) -> Result<(), Error> {
         for entry in tree {
-            let name = std::str::from_utf8(entry.name_bytes()).ok().filter(|name| honest(name) && !name.starts_with('.'));
+            let name =
+                std::str::from_utf8(entry.name_bytes()).ok().filter(|name| honest(name) && !name.starts_with('.'));
             let Some(name) = name else { continue };
             let path = join(folder, name);
             if self.excluded(&path) {

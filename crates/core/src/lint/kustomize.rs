@@ -75,7 +75,11 @@ fn differences(rendered: &Rendered, plain: &Rendered) -> Vec<Finding> {
         let Some(first) = own().next() else { return Vec::new() };
         let what = format!("kustomize without configuration for Rollouts refuses this kustomization: {}", fault.what);
         let at = finding(Own::PlainKustomize, fault).at;
-        return vec![Finding { object: name_of(first), remedy: REMEDY.to_owned(), ..bare(Own::PlainKustomize, at, what) }];
+        return vec![Finding {
+            object: name_of(first),
+            remedy: REMEDY.to_owned(),
+            ..bare(Own::PlainKustomize, at, what)
+        }];
     }
     let mut found = Vec::new();
     for object in own() {
@@ -128,7 +132,9 @@ fn compare<'v>(own: &'v Value, other: &Value, path: &mut Vec<Step<'v>>, found: &
         }
         (own, other) if own != other => {
             let what = match other {
-                Value::Map(_) | Value::List(_) => "kustomize without configuration makes something else of this".to_owned(),
+                Value::Map(_) | Value::List(_) => {
+                    "kustomize without configuration makes something else of this".to_owned()
+                }
                 Value::Str(_) if own.as_str().is_some() => {
                     let (own, other) = (plain(own), plain(other));
                     format!("kustomize without configuration leaves {other} here, where it is {own}")

@@ -94,9 +94,8 @@ impl Report {
             finding.rule == Own::KustomizationInvalid.into() && self.findings.iter().any(is_it)
         };
         let mut said = HashSet::new();
-        let key = |finding: &Finding| {
-            (finding.at.source.name.clone(), finding.at.span, finding.rule, finding.what.clone())
-        };
+        let key =
+            |finding: &Finding| (finding.at.source.name.clone(), finding.at.span, finding.rule, finding.what.clone());
         // Several overlays share a base.
         let mut is_new = |finding: &Finding| !is_known(finding) && said.insert(key(finding));
         let more: Vec<Finding> = more.into_iter().filter(|finding| is_new(finding)).collect();

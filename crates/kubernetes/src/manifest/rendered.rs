@@ -66,7 +66,9 @@ impl Origins {
             let (_, start, text) = source.lines(first, last);
             Some((start, start + text.len()))
         };
-        named.filter_map(|(source, end)| extent((source, end)).map(|(start, end)| (&**source, Span::new(start, end)))).collect()
+        named
+            .filter_map(|(source, end)| extent((source, end)).map(|(start, end)| (&**source, Span::new(start, end))))
+            .collect()
     }
 
     /// The file of a node, and its place there.

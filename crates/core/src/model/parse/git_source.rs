@@ -261,8 +261,11 @@ fn plan_access(wire: &api::GitPlan, at: &At, notes: &mut Notes) -> Option<PlanAc
 
 fn rendering(wire: Option<&api::GitKustomize>, at: &At, notes: &mut Notes) -> Option<Rendering> {
     let Some(wire) = wire else { return Some(Rendering::default()) };
-    let restrictors =
-        [("", LoadRestrictor::RootOnly), ("RootOnly", LoadRestrictor::RootOnly), ("Repository", LoadRestrictor::Repository)];
+    let restrictors = [
+        ("", LoadRestrictor::RootOnly),
+        ("RootOnly", LoadRestrictor::RootOnly),
+        ("Repository", LoadRestrictor::Repository),
+    ];
     Some(Rendering {
         rollouts: if wire.rollouts.unwrap_or(true) { Rollouts::Known } else { Rollouts::Plain },
         load_restrictor: one_of(&wire.load_restrictor, &restrictors, &at.key("loadRestrictor"), notes)?,
@@ -298,7 +301,10 @@ mod tests {
         assert_eq!((source.reference, source.interval), (Reference::Default, INTERVAL));
         assert_eq!((source.prune, source.drift), (Prune::UpTo(PRUNE_LIMIT), Drift::Heal));
         assert_eq!((source.on_abort, source.on_new_commit), (OnAbort::Hold, OnNewCommit::Supersede));
-        assert_eq!(source.kustomize, Rendering { rollouts: Rollouts::Known, load_restrictor: LoadRestrictor::RootOnly });
+        assert_eq!(
+            source.kustomize,
+            Rendering { rollouts: Rollouts::Known, load_restrictor: LoadRestrictor::RootOnly }
+        );
     }
 
     #[test]

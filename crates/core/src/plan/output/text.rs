@@ -204,12 +204,7 @@ fn changed(out: &mut String, change: &Change, whole: bool) {
         What::Keep => ("keep", AnsiColor::Cyan),
     };
     let style = colour.on_default().bold();
-    let _ = writeln!(
-        out,
-        "  {style}{word}{style:#} {}  {}",
-        line(&change.id.to_string()),
-        line(&change.place())
-    );
+    let _ = writeln!(out, "  {style}{word}{style:#} {}  {}", line(&change.id.to_string()), line(&change.place()));
     if !change.note.is_empty() {
         let _ = writeln!(out, "    {}", line(&change.note));
     }

@@ -1,5 +1,4 @@
 //! `tidegate build`: what it prints, from disk and from a revision, and how it says what is wrong.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::{
     fs,
@@ -60,7 +59,11 @@ fn build(current: &Path, arguments: &[&str]) -> (String, String) {
 fn fails(current: &Path, arguments: &[&str], said: &str) {
     let output = tidegate(current, &[&["build"], arguments].concat());
     let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), String::from_utf8(output.stdout).unwrap().as_str()), (Some(2), ""), "{arguments:?}: {err}");
+    assert_eq!(
+        (output.status.code(), String::from_utf8(output.stdout).unwrap().as_str()),
+        (Some(2), ""),
+        "{arguments:?}: {err}"
+    );
     assert!(err.contains(said), "{arguments:?}: {said:?} is not in {err}");
 }
 
@@ -94,10 +97,18 @@ fn what_a_kustomization_renders_is_printed_from_disk_and_from_a_revision() {
 fn what_is_wrong_is_said_with_file_line_and_remedy() {
     let place = shop();
     let root = place.path();
-    fails(root, &["shop"], "error: shop has no kustomization.yaml, kustomization.yml or Kustomization\nhint: name the folder");
+    fails(
+        root,
+        &["shop"],
+        "error: shop has no kustomization.yaml, kustomization.yml or Kustomization\nhint: name the folder",
+    );
     fails(root, &["gone"], "error: reading gone");
     write(root, "shop/prod/kustomization.yaml", "resources:\n- ../base\nimage:\n- name: web\n");
-    fails(root, &["shop/prod"], "error: shop/prod/kustomization.yaml:3:1: unknown field \"image\"\nhint: did you mean images?");
+    fails(
+        root,
+        &["shop/prod"],
+        "error: shop/prod/kustomization.yaml:3:1: unknown field \"image\"\nhint: did you mean images?",
+    );
     write(root, "shop/prod/kustomization.yaml", "resources: [../shared.yaml]\n");
     fails(root, &["shop/prod"], "shop/shared.yaml is not in or below");
     assert!(build(root, &["--load-restrictor", "LoadRestrictionsNone", "shop/prod"]).0.contains("name: shared"));
@@ -115,7 +126,12 @@ fn what_is_wrong_is_said_with_file_line_and_remedy() {
 fn the_example_is_rendered_without_a_warning() {
     let (text, said) = build(Path::new(env!("CARGO_MANIFEST_DIR")), &["examples/kustomize/prod"]);
     assert_eq!(said, "");
-    for line in ["  namespace: shop\n", "        image: registry.example/web:1.0.0\n", "  replicas: 4\n", "            memory: 128Mi\n"] {
+    for line in [
+        "  namespace: shop\n",
+        "        image: registry.example/web:1.0.0\n",
+        "  replicas: 4\n",
+        "            memory: 128Mi\n",
+    ] {
         assert!(text.contains(line), "{line:?} is not in {text}");
     }
     let name = text.lines().find_map(|line| line.strip_prefix("  name: settings-")).unwrap();
