@@ -22,8 +22,7 @@ use crate::{
     model::git_source::Rendering,
 };
 
-use read::{Kustomized, Reading};
-pub use read::{Manifests, from_disk, in_repository, in_revision, read};
+pub use read::{Kustomized, Manifests, Reading, in_repository, in_revision, on_disk, read};
 
 /// The arguments of `tidegate lint`.
 #[derive(Debug, clap::Args)]

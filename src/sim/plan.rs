@@ -14,7 +14,7 @@ use super::{
 use crate::{
     manifest::File,
     model::git_source::{GitSource, Prune},
-    plan::{Plan, Side, What, change, hook, kinds},
+    plan::{Plan, Side, Warning, What, change, hook, kinds},
     sync::{
         id::Sorts,
         set::{self, Part, Problem, Scope, Set},
@@ -41,6 +41,8 @@ pub struct Reading {
     pub problems: Vec<Problem>,
     /// Whether that is a whole kustomization: what it brought is not known to be gone.
     pub is_partial: bool,
+    /// What there is to say about its kustomizations.
+    pub notes: Vec<Warning>,
     /// The hash and size of each file, and which of [`files`](Reading::files) it is, by path.
     pub blobs: HashMap<String, (String, usize, usize)>,
     /// Files of the old side that are the same on the new side, by their indices.

@@ -36,6 +36,8 @@ pub fn all(sides: &Sides, sets: &Sets, plan: &Plan, deadline: Option<Instant>) -
         warnings.extend(of_rollout(rollout, desired, &new));
     }
     warnings.extend(plan.objects.iter().filter_map(lost));
+    // What was so before is no part of the change.
+    warnings.extend(sides.new.notes.iter().filter(|note| !sides.old.notes.contains(note)).cloned());
     sort(&mut warnings);
     warnings
 }

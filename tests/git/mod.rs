@@ -7,6 +7,7 @@ mod local;
 mod openssh;
 mod pushing;
 mod reading;
+mod rendering;
 mod repository;
 mod server;
 mod shell;

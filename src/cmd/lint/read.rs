@@ -163,14 +163,13 @@ fn come_across(path: PathBuf, file: File) -> Option<Given> {
 }
 
 /// The manifests of paths in a revision, by their paths; a path that is not there holds none.
-pub fn in_revision(revision: &str, paths: &[PathBuf], how: Rendering) -> anyhow::Result<Manifests> {
-    let mut all = Manifests::default();
+pub fn in_revision(revision: &str, paths: &[PathBuf], how: Rendering) -> anyhow::Result<Reading> {
+    let mut all = Reading::default();
     for path in paths {
         match in_git(revision, std::slice::from_ref(path), String::new(), how) {
-            Ok(found) => {
-                let Manifests { files, faults } = found.manifests();
-                all.files.extend(files);
-                all.faults.extend(faults);
+            Ok(Reading { given, kustomized }) => {
+                all.given.extend(given);
+                all.kustomized.extend(kustomized);
             }
             Err(error) if error.is::<NotThere>() => {}
             Err(error) => return Err(error),
@@ -209,11 +208,6 @@ fn chart(folder: &str) {
 /// Whether a name is that of a manifest.
 fn is_manifest(name: &Path) -> bool {
     name.extension().is_some_and(|ending| ending == "yaml" || ending == "yml" || ending == "json")
-}
-
-/// The manifests of paths on disk; there may be none.
-pub fn from_disk(paths: &[PathBuf], how: Rendering) -> anyhow::Result<Manifests> {
-    Ok(on_disk(paths, how)?.manifests())
 }
 
 /// The files of paths on disk.

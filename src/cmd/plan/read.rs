@@ -12,10 +12,11 @@ use super::{super::lint, Arguments};
 use crate::{
     cmd::remedied,
     io::git::{self, Store},
-    kustomize::Located,
+    kustomize::{Located, Rendered},
+    lint::rule::{Own, Rule},
     manifest::{self, MistakeKind},
     model::git_source::Rendering,
-    plan::Side,
+    plan::{Side, Warning},
     sim::plan::{Reading, Sides},
     sync::set::Problem,
 };
@@ -153,6 +154,7 @@ pub fn revision(
         }
         reading.blobs.insert(path, (one.digest, 0, index));
         reading.is_partial |= one.rendered.fault.is_some();
+        reading.notes.extend(notes(&one.rendered, one.unused.iter().map(String::as_str)));
         reading.problems.extend(one.rendered.fault.iter().map(Located::problem));
     }
     for refused in files.refused {
@@ -178,11 +180,33 @@ fn folder(paths: &[PathBuf], below: Option<&str>, how: Rendering) -> anyhow::Res
         None => paths.to_vec(),
     };
     let name = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
-    let read = lint::from_disk(&paths, how)?;
+    let read = lint::on_disk(&paths, how)?;
     Ok(reading(Side { name, commit: String::new() }, read))
 }
 
-fn reading(side: Side, read: lint::Manifests) -> Reading {
-    let problems = read.faults.iter().map(Located::problem).collect();
-    Reading { problems, is_partial: !read.faults.is_empty(), ..Reading::of(side, read.files) }
+fn reading(side: Side, read: lint::Reading) -> Reading {
+    let about = |one: &lint::Kustomized| notes(&one.rendered, one.unused.iter().map(|source| source.name.as_str()));
+    let notes = read.kustomized.iter().flat_map(about).collect();
+    let lint::Manifests { files, faults } = read.manifests();
+    let problems = faults.iter().map(Located::problem).collect();
+    Reading { problems, is_partial: !faults.is_empty(), notes, ..Reading::of(side, files) }
+}
+
+/// What there is to say about a kustomization, as `lint` does.
+fn notes<'n>(rendered: &Rendered, unused: impl Iterator<Item = &'n str>) -> Vec<Warning> {
+    let note = |rule: Own, file: &str, line: usize, message: String, remedy: &str| {
+        let rule = Rule::Own(rule);
+        let (severity, rule) = (rule.severity(), rule.name().to_owned());
+        let (file, remedy) = (file.to_owned(), remedy.to_owned());
+        Warning { severity, rule, message, remedy, object: String::new(), file, line, column: 0 }
+    };
+    let doubtful = rendered.warnings.iter().map(|warning| {
+        let line = warning.position.map_or(0, |at| at.line);
+        note(Own::KustomizationDoubtful, &warning.source.name, line, warning.what.clone(), &warning.remedy)
+    });
+    let unused = unused.map(|file| {
+        let message = format!("{} does not use this file", rendered.file.source.name);
+        note(Own::FileUnused, file, 0, message, "add it to resources, or remove it")
+    });
+    doubtful.chain(unused).collect()
 }

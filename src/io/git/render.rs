@@ -5,13 +5,13 @@
 
 use std::{
     cell::RefCell,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use git2::{ObjectType, Oid};
+use git2::{ObjectType, Oid, Repository};
 use ring::digest::{SHA256, digest};
 
 use super::{
@@ -137,13 +137,7 @@ impl Store {
         let repository = self.repository();
         let root = self.commit(&repository, commit)?.tree().map_err(|error| self.failed(&error))?;
         let Some(folder) = tree::folder(&repository, &root, path)? else { return Ok(false) };
-        let mut found = false;
-        let walked = folder.walk(git2::TreeWalkMode::PreOrder, |_, entry| {
-            found |= FILE_NAMES.iter().any(|name| name.as_bytes() == entry.name_bytes());
-            if found { git2::TreeWalkResult::Abort } else { git2::TreeWalkResult::Ok }
-        });
-        // To be ended early is told as an error.
-        walked.map(|()| found).or(if found { Ok(true) } else { Ok(false) })
+        holds_kustomization(&repository, folder).map_err(|error| self.failed(&error))
     }
 
     /// The files of a commit, as kustomizations read them.
@@ -190,6 +184,23 @@ fn digest_of(folder: &str, how: Rendering, answers: &[(String, Dependency, Strin
     let lines: String = answers.iter().map(|(path, asked, answer)| format!("{path}\0{asked:?}\0{answer}\n")).collect();
     let digest = digest(&SHA256, format!("{folder}\0{how:?}\n{lines}").as_bytes());
     digest.as_ref().iter().take(20).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a folder or one below it is a kustomization. Each tree is looked at once, however often it is in the folder.
+fn holds_kustomization(repository: &Repository, folder: git2::Tree<'_>) -> Result<bool, git2::Error> {
+    let mut seen = HashSet::from([folder.id()]);
+    let mut open = vec![folder];
+    while let Some(tree) = open.pop() {
+        if FILE_NAMES.iter().any(|name| tree.get_name(name).is_some()) {
+            return Ok(true);
+        }
+        for entry in tree.iter().filter(|entry| entry.filemode_raw() == 0o040_000) {
+            if seen.insert(entry.id()) {
+                open.push(repository.find_tree(entry.id())?);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// The tree of a commit. Folders are listed when they are first asked about.

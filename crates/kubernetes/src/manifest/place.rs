@@ -160,17 +160,23 @@ pub enum Step<'a> {
     Index(usize),
 }
 
+impl Step<'_> {
+    /// The child of a value that it leads to, and which of its children that is.
+    pub(super) fn child<'v>(&self, value: &'v Value) -> Option<(usize, &'v Value)> {
+        match (value, *self) {
+            (Value::Map(map), Step::Key(key)) => map.position(key).zip(map.get(key)),
+            (Value::List(items), Step::Index(index)) => items.get(index).map(|item| (index, item)),
+            _ => None,
+        }
+    }
+}
+
 impl Places {
     /// Follows steps from a node as far as they lead: the place reached, and how many steps were taken.
     pub fn follow<'a>(&self, root: Place, value: &Value, steps: impl Iterator<Item = Step<'a>>) -> (Place, usize) {
         let (mut place, mut value, mut taken) = (root, value, 0);
         for step in steps {
-            let found = match (value, step) {
-                (Value::Map(map), Step::Key(key)) => map.position(key).zip(map.get(key)),
-                (Value::List(items), Step::Index(index)) => items.get(index).map(|item| (index, item)),
-                _ => None,
-            };
-            let Some((index, below)) = found else { break };
+            let Some((index, below)) = step.child(value) else { break };
             let Some(next) = self.0.get(place.first as usize + index) else { break };
             (place, value, taken) = (*next, below, taken + 1);
         }

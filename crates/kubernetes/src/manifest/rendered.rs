@@ -37,12 +37,7 @@ impl Origins {
     ) -> (&Origin, &'v Value, usize) {
         let (mut origin, mut value, mut taken) = (&self.root, value, 0);
         for step in steps {
-            let found = match (value, step) {
-                (Value::Map(map), Step::Key(key)) => map.position(key).zip(map.get(key)),
-                (Value::List(items), Step::Index(index)) => items.get(index).map(|item| (index, item)),
-                _ => None,
-            };
-            let Some((index, below)) = found else { break };
+            let Some((index, below)) = step.child(value) else { break };
             let Some(next) = origin.parts.get(index) else { break };
             (origin, value, taken) = (next, below, taken + 1);
         }
