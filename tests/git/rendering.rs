@@ -94,19 +94,12 @@ fn a_file_makes_its_folder_a_kustomization_unless_it_is_excluded() {
 #[test]
 fn links_are_followed_in_the_repository_and_nowhere_else() {
     let made = Made::new();
-    let inside = made.tree(&[
-        (FILE, b"kustomization.yaml", made.blob("resources: [a.yaml]\n")),
-        (LINK, b"a.yaml", made.blob("b.yaml")),
-        (FILE, b"b.yaml", made.blob(map("a", "x"))),
-    ]);
-    let outside = made.tree(&[
-        (FILE, b"kustomization.yaml", made.blob("resources: [a.yaml]\n")),
-        (LINK, b"a.yaml", made.blob("../../../etc/passwd")),
-    ]);
-    let absolute = made.tree(&[
-        (FILE, b"kustomization.yaml", made.blob("resources: [a.yaml]\n")),
-        (LINK, b"a.yaml", made.blob("/etc/passwd")),
-    ]);
+    let kustomization = made.blob("resources: [a.yaml]\n");
+    let folder = |target: &str| {
+        let (link, map) = (made.blob(target), made.blob(map("a", "x")));
+        made.tree(&[(LINK, b"a.yaml", link), (FILE, b"b.yaml", map), (FILE, b"kustomization.yaml", kustomization)])
+    };
+    let (inside, outside, absolute) = (folder("b.yaml"), folder("../../../etc/passwd"), folder("/etc/passwd"));
     let root =
         made.tree(&[(FOLDER, b"absolute", absolute), (FOLDER, b"inside", inside), (FOLDER, b"outside", outside)]);
     let commit = made.commit(root, &[], "links");
