@@ -134,7 +134,7 @@ pub fn lint_sets(files: &[File], sets: &[FileSet]) -> Report {
         findings.extend(findings_of(&chosen(&set.files), &chosen(&set.patches), &chosen(&set.texts)));
     }
     let looked_at = |positions: fn(&FileSet) -> &[usize]| -> BTreeSet<usize> {
-        let all = sets.iter().flat_map(|set| positions(set)).copied();
+        let all = sets.iter().flat_map(positions).copied();
         all.filter(|at| *at < files.len()).collect()
     };
     let mut whole = looked_at(|set| &set.files);
