@@ -36,6 +36,7 @@
 //! | [`forge`] | telling commits how they went, webhooks; one leaf per git host |
 //! | [`install`] | what to install in a cluster: accounts, rights, the Deployment |
 //! | [`lint`] | manifests to every problem they have |
+//! | [`migrate`] | objects of other tools as ours, and what has no equivalent |
 //! | [`plan`] | what a commit will do: changes, hash, what a forecast holds, outputs |
 //! | [`tree`] | a Rollout and all that belongs to it, as people see it |
 //! | [`workflow`] | a plan as a step of a workflow: event, annotations, outputs, when it fails |
@@ -75,8 +76,8 @@ pub mod io;
 pub mod sim;
 
 pub use tidegate_core::{
-    analysis, api, engine, experiment, forge, install, kustomize, lint, metric, model, plan, rollout, route, sync,
-    tree, workflow,
+    analysis, api, engine, experiment, forge, install, kustomize, lint, metric, migrate, model, plan, rollout, route,
+    sync, tree, workflow,
 };
 pub use tidegate_embedded::{self as embedded, listen};
 pub use tidegate_kubernetes::{self as kubernetes, manifest, value};

@@ -226,12 +226,28 @@ fn named(resource: &Resource, object: &Value) -> String {
     format!("{kind}{group}/{}", object.str_at(&["metadata", "name"]).unwrap_or_default())
 }
 
+/// Installs the daemon beside Argo Rollouts, whose definitions stay.
+pub async fn beside(choices: Choices, access: Access, namespace: &str) -> anyhow::Result<()> {
+    let choices = Choices { without_crds: true, ..choices };
+    let objects = choices.objects(namespace)?;
+    apply(&access.connect().await?, &objects).await
+}
+
 /// Applies everything.
 pub async fn install(arguments: Arguments) -> anyhow::Result<()> {
     let namespace = arguments.access.namespace().unwrap_or(NAME);
     let objects = arguments.choices.objects(namespace)?;
     let cluster = arguments.access.connect().await?;
-    for object in &objects {
+    apply(&cluster, &objects).await?;
+    if arguments.wait {
+        let limit = Duration::try_from(arguments.timeout).context("--timeout must be above zero")?;
+        ready(&cluster, namespace, limit).await?;
+    }
+    Ok(())
+}
+
+async fn apply(cluster: &Cluster, objects: &[Value]) -> anyhow::Result<()> {
+    for object in objects {
         let (resource, place) = (resource_of(object)?, place_of(object));
         let before = match cluster.api.object(&resource, &place).await {
             Ok(found) => Some(found),
@@ -258,10 +274,6 @@ pub async fn install(arguments: Arguments) -> anyhow::Result<()> {
             Some(_) => "configured",
         };
         say(&format!("{} {done}\n", named(&resource, object)))?;
-    }
-    if arguments.wait {
-        let limit = Duration::try_from(arguments.timeout).context("--timeout must be above zero")?;
-        ready(&cluster, namespace, limit).await?;
     }
     Ok(())
 }

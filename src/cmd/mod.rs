@@ -27,6 +27,7 @@ pub mod kustomize;
 pub mod lint;
 pub mod list;
 pub mod live;
+pub mod migrate;
 pub mod plan;
 pub mod planner;
 pub mod print;
@@ -101,6 +102,8 @@ enum Command {
         mut_args = access::hidden
     )]
     Lint(lint::Arguments),
+    /// Move from Argo CD, Flux, Argo Rollouts or Deployments, and back.
+    Migrate(Box<migrate::Arguments>),
     /// Look after the Rollouts of a cluster, in it or beside it.
     Run(Box<run::Arguments>),
     /// Make one recorded decision again, and show why.
@@ -234,6 +237,7 @@ impl Cli {
                 outcome => outcome,
             },
             Command::Lint(arguments) => lint::run(arguments),
+            Command::Migrate(arguments) => block_on(migrate::run(*arguments)),
             Command::Run(arguments) => run::run(*arguments).map(|()| ExitCode::SUCCESS),
             Command::Replay(arguments) => replay::run(arguments).map(|()| ExitCode::SUCCESS),
             Command::Completion(arguments) => completion::run(arguments).map(|()| ExitCode::SUCCESS),

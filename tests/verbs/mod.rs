@@ -5,6 +5,7 @@
 
 mod begins;
 mod ends;
+mod migrate;
 mod pages;
 mod scene;
 

@@ -114,25 +114,49 @@ impl Scene {
         self.transcript.push_str(&format!("$ {name} {line}\n{}{ended}\n", normal(&text)));
     }
 
-    /// Creates the objects of a file that are not all ours.
-    pub fn applies(&self, file: &str) {
-        let read = tidegate::manifest::read(file, &fs::read(root().join(file)).unwrap());
+    /// Asks the cluster something, as a program would.
+    pub fn asks<T>(&self, question: impl AsyncFnOnce(tidegate::io::api::Api) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let file = self.folder.path().join("kubeconfig");
             let config = kube::config::Kubeconfig::read_from(file).unwrap();
             let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await.unwrap();
-            let api = tidegate::io::api::Api::new(kube::Client::try_from(config).unwrap());
+            question(tidegate::io::api::Api::new(kube::Client::try_from(config).unwrap())).await
+        })
+    }
+
+    /// Creates the objects of a file that are not all ours.
+    pub fn applies(&self, file: &str) {
+        self.creates(file, &fs::read_to_string(root().join(file)).unwrap());
+    }
+
+    /// Creates the objects of a text.
+    pub fn creates(&self, name: &str, text: &str) {
+        let read = tidegate::manifest::read(name, text.as_bytes());
+        self.asks(async |api| {
             for object in read.objects {
                 use tidegate::engine::key::Resource;
                 let resource = match object.kind() {
                     "Rollout" => Resource::new("argoproj.io", "v1alpha1", "rollouts"),
+                    "Application" => Resource::new("argoproj.io", "v1alpha1", "applications"),
                     "GitSource" => Resource::new("tidegate.dev", "v1alpha1", "gitsources"),
                     "Service" => Resource::new("", "v1", "services"),
+                    "ConfigMap" => Resource::new("", "v1", "configmaps"),
+                    "Namespace" => Resource::new("", "v1", "namespaces"),
                     "Deployment" => Resource::new("apps", "v1", "deployments"),
+                    "HorizontalPodAutoscaler" => Resource::new("autoscaling", "v2", "horizontalpodautoscalers"),
+                    "CustomResourceDefinition" => {
+                        Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+                    }
                     other => panic!("no resource for {other}"),
                 };
                 let namespace = if object.namespace().is_empty() { "default" } else { object.namespace() };
+                if ["Namespace", "CustomResourceDefinition"].contains(&object.kind()) {
+                    use tidegate::io::api::{Force, Run};
+                    let place = tidegate::engine::key::Place::new("", object.name());
+                    api.apply(&resource, &place, &object.value, Force::Taken, Run::Wet).await.unwrap();
+                    continue;
+                }
                 api.create(&resource, namespace, &object.value).await.unwrap();
             }
         });

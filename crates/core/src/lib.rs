@@ -12,6 +12,7 @@ pub mod install;
 pub mod kustomize;
 pub mod lint;
 pub mod metric;
+pub mod migrate;
 pub mod model;
 pub mod plan;
 pub mod rollout;

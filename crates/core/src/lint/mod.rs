@@ -311,7 +311,7 @@ impl Notes {
 }
 
 /// Steps of a manifest as a path of the model.
-fn path_of(steps: &[Step<'_>]) -> Path {
+pub(crate) fn path_of(steps: &[Step<'_>]) -> Path {
     Path(
         steps
             .iter()

@@ -32,7 +32,7 @@ impl Allowance {
                     "{full} does not live in a namespace, and the source does not name it; add {full} to spec.allow.kinds"
                 ));
             }
-            if GRANTING.contains(&(&*id.group, &*id.kind)) {
+            if grants(&id.group, &id.kind) {
                 return Some(format!(
                     "{full} grants rights, and the source does not name it; add {full} to spec.allow.kinds"
                 ));
@@ -45,6 +45,11 @@ impl Allowance {
             format!("the source does not allow the namespace {}; add it to spec.allow.namespaces", id.namespace)
         })
     }
+}
+
+/// Whether a kind gives rights to whoever may write it.
+pub fn grants(group: &str, kind: &str) -> bool {
+    GRANTING.contains(&(group, kind))
 }
 
 /// Whether a pattern names a kind: `Kind.group`, `Kind` of the core group, `*.group`, or `*` for every one.
