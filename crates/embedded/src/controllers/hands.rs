@@ -66,6 +66,8 @@ resources! {
     ENDPOINT_SLICES = "discovery.k8s.io" "v1" "endpointslices" "EndpointSlice";
     /// PodDisruptionBudgets.
     BUDGETS = "policy" "v1" "poddisruptionbudgets" "PodDisruptionBudget";
+    /// ResourceQuotas.
+    QUOTAS = "" "v1" "resourcequotas" "ResourceQuota";
     /// HorizontalPodAutoscalers.
     AUTOSCALERS = "autoscaling" "v2" "horizontalpodautoscalers" "HorizontalPodAutoscaler";
 }

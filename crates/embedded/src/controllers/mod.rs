@@ -20,6 +20,7 @@
 //! | [`job`] | Jobs, and their time to live |
 //! | [`endpointslice`] | EndpointSlices of Services |
 //! | [`pdb`], [`disruption`] | PodDisruptionBudgets and evictions |
+//! | [`quota`] | ResourceQuotas on the number of objects |
 //! | [`hpa`] | HorizontalPodAutoscalers, on values given by annotation |
 //! | [`gc`] | the garbage collector |
 //! | [`namespace`] | the emptying of namespaces |
@@ -50,6 +51,7 @@ pub mod kubelet;
 pub mod namespace;
 pub mod node;
 pub mod pdb;
+pub mod quota;
 pub mod replicaset;
 pub mod roster;
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub enum Controller {
     TtlAfterFinished,
     EndpointSlice,
     Disruption,
+    ResourceQuota,
     HorizontalPodAutoscaler,
     NodeLifecycle,
     Namespace,
@@ -20,13 +21,14 @@ pub enum Controller {
 
 impl Controller {
     /// All of them.
-    pub const ALL: [Controller; 11] = [
+    pub const ALL: [Controller; 12] = [
         Controller::ReplicaSet,
         Controller::Deployment,
         Controller::Job,
         Controller::TtlAfterFinished,
         Controller::EndpointSlice,
         Controller::Disruption,
+        Controller::ResourceQuota,
         Controller::HorizontalPodAutoscaler,
         Controller::NodeLifecycle,
         Controller::Namespace,
@@ -43,6 +45,7 @@ impl Controller {
             Controller::TtlAfterFinished => "ttl-after-finished-controller",
             Controller::EndpointSlice => "endpointslice-controller",
             Controller::Disruption => "disruption-controller",
+            Controller::ResourceQuota => "resourcequota-controller",
             Controller::HorizontalPodAutoscaler => "horizontal-pod-autoscaler-controller",
             Controller::NodeLifecycle => "node-lifecycle-controller",
             Controller::Namespace => "namespace-controller",

@@ -202,6 +202,45 @@ fn scaling_down_deletes_what_is_not_ready_first() {
 }
 
 #[test]
+fn a_quota_refuses_what_is_too_much_and_counts_what_is_there() {
+    let mut scene = Scene::new();
+    let hard = value!({"pods": "2", "count/replicasets.apps": 1, "requests.cpu": "4"});
+    scene.create("resourcequotas", value!({"metadata": {"name": "small"}, "spec": {"hard": hard}}));
+    scene.create("apps/replicasets", replica_set("web", 3));
+    scene.pass(1_000);
+    assert_eq!(scene.pods(), ["2 Running ready"]);
+    let failure = scene.status("apps/replicasets", "web").list_at(&["conditions"])[0].clone();
+    let words = failure.str_at(&["message"]).unwrap().to_owned();
+    assert!(
+        words.ends_with(" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"),
+        "{words}"
+    );
+    let counts = |pods: &str, sets: &str| value!({"count/replicasets.apps": sets, "pods": pods});
+    let status = value!({"hard": counts("2", "1"), "used": counts("2", "1")});
+    assert_eq!(scene.status("resourcequotas", "small"), status);
+    let refused = scene.request(Verb::Create, "apps/replicasets", "", Some(replica_set("other", 0))).unwrap_err();
+    let words = "replicasets.apps \"other\" is forbidden: exceeded quota: small, requested: count/replicasets.apps=1, \
+                 used: count/replicasets.apps=1, limited: count/replicasets.apps=1";
+    assert_eq!((refused.code, refused.message.as_str()), (403, words));
+    // More is allowed, and what is missing comes when it is tried again.
+    scene.merge("resourcequotas", "small", value!({"spec": {"hard": {"pods": "5"}}}));
+    scene.pass(60_000);
+    assert_eq!(scene.pods(), ["3 Running ready"]);
+    assert_eq!(scene.status("resourcequotas", "small").str_at(&["used", "pods"]), Some("3"));
+    scene.delete("apps/replicasets", "web", "Background");
+    scene.pass(60_000);
+    assert_eq!(scene.status("resourcequotas", "small").at(&["used"]), Some(&counts("0", "0")));
+    // Only the ones that a scope selects would count, which nobody does here.
+    scene.create(
+        "resourcequotas",
+        value!({"metadata": {"name": "scoped"}, "spec": {"hard": {"pods": "0"}, "scopes": ["Terminating"]}}),
+    );
+    scene.create("apps/replicasets", replica_set("web", 1));
+    scene.pass(1_000);
+    assert_eq!(scene.pods(), ["1 Running ready"]);
+}
+
+#[test]
 fn an_image_that_cannot_be_pulled_keeps_a_pod_pending() {
     let mut scene = Scene::new();
     scene.create(

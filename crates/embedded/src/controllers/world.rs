@@ -15,7 +15,7 @@ use super::{
     hands::{Agent, EVENTS, Hands, Key},
     hpa,
     index::Index,
-    job, kubelet, namespace, node, pdb, replicaset,
+    job, kubelet, namespace, node, pdb, quota, replicaset,
     roster::Controller,
 };
 use crate::kubernetes::{
@@ -23,7 +23,7 @@ use crate::kubernetes::{
     selector::Labels,
     value::{Text, Value},
 };
-use crate::store::{ObjectRef, Store, history::Change};
+use crate::store::{ObjectRef, Store, history::Change, quota::counts};
 
 /// How a world behaves.
 #[derive(Debug, Clone)]
@@ -82,6 +82,7 @@ enum Task {
     JobOrphan(Key),
     Service(Key),
     Budget(Key),
+    Quota(Key),
     Autoscaler(Key),
     Node(Key),
     Namespace(Key),
@@ -100,6 +101,7 @@ impl Task {
             Task::JobTtl(_) => Controller::TtlAfterFinished,
             Task::Service(_) => Controller::EndpointSlice,
             Task::Budget(_) => Controller::Disruption,
+            Task::Quota(_) => Controller::ResourceQuota,
             Task::Autoscaler(_) => Controller::HorizontalPodAutoscaler,
             Task::Node(_) => Controller::NodeLifecycle,
             Task::Namespace(_) => Controller::Namespace,
@@ -278,6 +280,7 @@ impl World {
             Task::JobOrphan(key) => job::sync_orphan(hands, key),
             Task::Service(key) => endpointslice::sync(hands, &mut self.slices, key),
             Task::Budget(key) => disruption::sync(hands, key),
+            Task::Quota(key) => quota::sync(hands, key),
             Task::Autoscaler(key) => hpa::sync(hands, &mut self.autoscalers, key),
             Task::Node(key) => node::sync(hands, &mut self.nodes, key),
             Task::Namespace(key) => namespace::sync(hands, key),
@@ -454,9 +457,16 @@ impl World {
             ("apps", "Deployment") => self.add(Task::Deployment(key)),
             ("batch", "Job") => self.notice_job(store, key, old, new),
             ("policy", "PodDisruptionBudget") => self.add(Task::Budget(key)),
+            ("", "ResourceQuota") => self.add(Task::Quota(key)),
             _ => {}
         }
         self.wake_autoscalers(store, kind, old, new, any);
+        let is_counted = |object: Option<&Arc<Object>>| object.is_some_and(|object| counts(&object.value));
+        if is_counted(old) != is_counted(new) {
+            for quota in store.list("", "resourcequotas", &any.namespace()) {
+                self.add(Task::Quota(Key::of(quota)));
+            }
+        }
     }
 
     /// Wakes the autoscalers whose target was scaled.

@@ -26,6 +26,7 @@ pub mod journal;
 mod meta;
 #[cfg(test)]
 mod patches;
+pub mod quota;
 mod read;
 pub mod registry;
 pub mod request;

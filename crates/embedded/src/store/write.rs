@@ -242,6 +242,7 @@ impl Store {
         }
         self.warnings.extend(judged.warnings);
         let namespace = meta::text(&value, "namespace").cloned().unwrap_or_default();
+        self.within_quotas(kind, &name, &namespace, &value)?;
         if let Some(existing) = self.find(&resource.table, &namespace, &name) {
             let mut status = Status::already_exists(&kind.group, &kind.plural, &name);
             if existing.is_terminating() {

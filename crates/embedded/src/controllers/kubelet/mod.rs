@@ -46,7 +46,7 @@
 //! the restart policy forbids it. A change of a pod's annotations takes effect at once. What others write into a pod's
 //! conditions stays until the story itself moves on, so that a test can make one pod unready by hand.
 //!
-//! Not played: resources and quotas, affinity beyond `nodeSelector`, preemption, volumes, liveness probes, logs.
+//! Not played: resources, affinity beyond `nodeSelector`, preemption, volumes, liveness probes, logs.
 
 pub mod scheduler;
 pub mod status;
