@@ -40,6 +40,7 @@ use crate::{
         git_source::{GitSource, Rendering},
         parse,
     },
+    plan::{PlannedHook, hook, output},
     sync::{
         Life, Reason, View,
         allow::Allowance,
@@ -105,15 +106,18 @@ impl What {
 struct Comparison {
     changes: Vec<Change>,
     stays: Vec<Reason>,
+    /// The hooks that a sync of it runs.
+    hooks: Vec<PlannedHook>,
 }
 
 /// Compares: 0 if nothing would change, 1 if something would.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-    let Comparison { changes, stays } = runtime.block_on(compare(&arguments))?;
-    let differs = changes.iter().any(|change| change.what != What::Nothing);
+    let compared = runtime.block_on(compare(&arguments))?;
+    // A hook that runs again is a change, too.
+    let differs = compared.changes.iter().any(|change| change.what != What::Nothing) || !compared.hooks.is_empty();
     match arguments.output {
-        Output::Text => print(&changes, &stays, arguments.source.is_some())?,
+        Output::Text => print(&compared, arguments.source.is_some())?,
         Output::Json => {
             let object = |change: &Change| {
                 serde_json::json!({
@@ -124,9 +128,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                     "patched": change.patched.iter().map(|(file, line)| format!("{file}:{line}")).collect::<Vec<_>>(),
                 })
             };
-            let all: Vec<_> = changes.iter().map(object).collect();
-            let stays: Vec<String> = stays.iter().map(ToString::to_string).collect();
-            say(&format!("{:#}\n", serde_json::json!({"different": differs, "objects": all, "stays": stays})))?;
+            let all: Vec<_> = compared.changes.iter().map(object).collect();
+            let stays: Vec<String> = compared.stays.iter().map(ToString::to_string).collect();
+            let hooks = output::json_hooks(&compared.hooks);
+            let whole = serde_json::json!({"different": differs, "objects": all, "stays": stays, "hooks": hooks});
+            say(&format!("{whole:#}\n"))?;
         }
     }
     Ok(ExitCode::from(u8::from(differs)))
@@ -168,6 +174,7 @@ async fn compare(arguments: &Arguments) -> anyhow::Result<Comparison> {
     for (desired, live) in set.iter().zip(&live) {
         changes.push(change(&cluster.api, &claims, desired, live.as_deref(), &veil).await?);
     }
+    let hooks = hooks(&cluster.api, source.as_ref(), &whole, &mut changes, &veil).await?;
     let mut stays = Vec::new();
     if let Some(source) = source {
         let live = set.iter().zip(live).filter_map(|(desired, live)| Some((desired.id.clone(), live?))).collect();
@@ -176,7 +183,37 @@ async fn compare(arguments: &Arguments) -> anyhow::Result<Comparison> {
         changes.extend(prunes.iter().filter_map(|stale| deletion(&view, &stale.id, &veil)));
         stays = reasons.into_iter().filter(|reason| !matches!(reason, Reason::Prunes(_))).collect();
     }
-    Ok(Comparison { changes, stays })
+    Ok(Comparison { changes, stays, hooks })
+}
+
+/// The hooks that a sync runs: those of content that the source does not have, or, where there is no source, of a folder in
+/// which something differs. How each differs from the one of an earlier commit is a change.
+async fn hooks(
+    api: &Api,
+    source: Option<&Source>,
+    set: &Set,
+    changes: &mut Vec<Change>,
+    veil: &Veil,
+) -> anyhow::Result<Vec<PlannedHook>> {
+    let mut compared = Vec::new();
+    for desired in &set.hooks {
+        let (resource, place) = served(desired);
+        let live = get(api, &resource, &place).await?;
+        compared.push(change(api, &Claims::default(), desired, live.as_deref(), veil).await?);
+    }
+    let run = match source {
+        Some(source) => source.status.content.as_ref().is_none_or(|content| content.digest != set.digest()),
+        // One that is not there may have been deleted when it had ended.
+        None => {
+            changes.iter().any(|change| change.what != What::Nothing)
+                || compared.iter().any(|change| change.what == What::Change)
+        }
+    };
+    if !run {
+        return Ok(Vec::new());
+    }
+    changes.extend(compared);
+    Ok(hook::hooks(set))
 }
 
 /// A GitSource, as far as it matters to what would be deleted.
@@ -346,7 +383,8 @@ pub(super) fn with_marks(mut patch: Value, live: &Object) -> Value {
     patch
 }
 
-fn print(changes: &[Change], stays: &[Reason], prunes: bool) -> anyhow::Result<()> {
+fn print(compared: &Comparison, prunes: bool) -> anyhow::Result<()> {
+    let Comparison { changes, stays, hooks } = compared;
     let (red, green, cyan) = (AnsiColor::Red.on_default(), AnsiColor::Green.on_default(), AnsiColor::Cyan.on_default());
     let mut out = String::new();
     for change in changes.iter().filter(|change| change.what != What::Nothing) {
@@ -364,6 +402,9 @@ fn print(changes: &[Change], stays: &[Reason], prunes: bool) -> anyhow::Result<(
     let count = |what: What| changes.iter().filter(|change| change.what == what).count();
     let (new, changed, same) = (count(What::Create), count(What::Change), count(What::Nothing));
     stays.iter().for_each(|reason| out += &format!("{reason}\n"));
+    if !hooks.is_empty() {
+        out += &format!("{}\n", output::text_hooks(hooks));
+    }
     let deleted = if prunes { format!("{} to delete, ", count(What::Delete)) } else { String::new() };
     out += &format!("{new} to create, {changed} to change, {deleted}{same} as they should be\n");
     say(&out)

@@ -1,6 +1,14 @@
 //! `tidegate diff`: what applying, and syncing, would change.
 
-use tidegate::{kubernetes::value::Value, value};
+use tidegate::{
+    kubernetes::value::Value,
+    manifest,
+    sync::{
+        allow::Allowance,
+        set::{self, Scope},
+    },
+    value,
+};
 
 use super::scene::{Scene, Tree};
 
@@ -77,4 +85,68 @@ async fn a_diff_says_what_a_source_would_delete_and_what_it_would_not() {
     assert_eq!(code, 2);
     let said = String::from_utf8_lossy(&scene.printed.last().unwrap().1).into_owned();
     assert!(said.contains("did you mean shop?"), "{said}");
+}
+
+/// The digest of content that a source follows, as the daemon records it.
+fn digest(files: &[(&str, &str)]) -> String {
+    let files: Vec<_> = files.iter().map(|(path, text)| manifest::read(*path, text.as_bytes())).collect();
+    let allowance = Allowance { kinds: vec!["*".into()], namespaces: vec!["*".into()] };
+    let sorts = set::built_in(&set::kinds(&files));
+    set::read(&files, &Scope { namespace: "default".into(), allowance }, &sorts).digest().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_diff_lists_the_hooks_that_a_sync_would_run() {
+    let mut scene = Scene::open().await;
+    let tree = Tree::new(scene.folder.path());
+    let job = |name: &str, hook: &str, image: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}, annotations: {{tidegate.dev/hook: {hook}}}}}\nspec:\n  \
+             template:\n    spec: {{restartPolicy: Never, containers: [{{name: main, image: '{image}'}}]}}\n"
+        )
+    };
+    let (migrate, smoke) = (job("migrate", "before-sync", "tool:1"), job("smoke", "after-sync", "tool:1"));
+    let files = [("deploy/a.yaml", map("a", "x")), ("deploy/b.yaml", smoke), ("deploy/c.yaml", migrate)];
+    let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+    tree.push(&files, "first");
+    written(&scene, "a", value!({})).await;
+    let source = value!({"apiVersion": "tidegate.dev/v1alpha1", "kind": "GitSource", "metadata": {"name": "shop"},
+        "spec": {"url": "https://git.example/shop.git", "path": "deploy", "serviceAccountName": "deployer"}});
+    scene.create("tidegate.dev", "v1alpha1", "gitsources", source).await;
+    let (text, code) = scene.types(&["diff", "tree/deploy", "--source", "shop"]);
+    assert_eq!(code, 1);
+    let listed = "\nHooks that run\n  before-sync Job default/migrate (tree/deploy/c.yaml:2): before anything is applied\n  \
+                  after-sync Job default/smoke (tree/deploy/b.yaml:2): when everything is healthy\n\n\
+                  2 to create, 0 to change, 0 to delete, 1 as they should be\n";
+    assert!(text.contains("--- (absent)\n+++ tree/deploy/c.yaml:2\n") && text.ends_with(listed), "{text}");
+    // The source follows this very content: its hooks have run, and are gone, for all that is known.
+    let resource = tidegate::engine::key::Resource::new("tidegate.dev", "v1alpha1", "gitsources");
+    let place = tidegate::engine::key::Place::new("default", "shop");
+    let mut status = value!({"status": {"content": {"commit": "1", "newest": "1"}}});
+    status.set_at(&["status", "content", "digest"], digest(&files));
+    scene.api.patch(&resource, &place, "status", &status).await.unwrap();
+    let (text, code) = scene.types(&["diff", "tree/deploy", "--source", "shop"]);
+    assert_eq!((text.as_str(), code), ("0 to create, 0 to change, 0 to delete, 1 as they should be\n", 0));
+    // Another version of one hook: a commit that brings it runs both.
+    let live = value!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "migrate", "annotations": {"tidegate.dev/hook": "before-sync"}}, "spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "main", "image": "tool:1"}]}}}});
+    scene.create("batch", "v1", "jobs", live).await;
+    tree.push(&[("deploy/c.yaml", &job("migrate", "before-sync", "tool:2"))], "second");
+    let (json, code) = scene.types(&["diff", "tree/deploy", "--source", "shop", "-o", "json"]);
+    let json = Value::from_json(json.as_bytes()).unwrap();
+    let of = |list: &str, key: &str| -> Vec<String> {
+        let cell = |object: &Value| {
+            [object.str_at(&["name"]), object.str_at(&[key])].map(|it| it.unwrap().to_owned()).join(" ")
+        };
+        json.list_at(&[list]).iter().map(cell).collect()
+    };
+    assert_eq!(code, 1);
+    assert_eq!(of("objects", "change"), ["a nothing", "migrate change", "smoke create"]);
+    assert_eq!(of("hooks", "phase"), ["migrate before-sync", "smoke after-sync"]);
+    // Without a source, those of a folder in which something differs.
+    let (text, code) = scene.types(&["diff", "tree/deploy/a.yaml", "tree/deploy/b.yaml"]);
+    assert_eq!((text.as_str(), code), ("0 to create, 0 to change, 1 as they should be\n", 0));
+    let (text, code) = scene.types(&["diff", "tree/deploy"]);
+    assert!(code == 1 && text.contains("Hooks that run\n  before-sync Job default/migrate"), "{text}");
 }

@@ -37,7 +37,7 @@ pub fn json(plan: &Plan) -> String {
         "problems": plan.problems.iter().map(problem).collect::<Vec<_>>(),
         "objects": plan.objects.iter().map(object).collect::<Vec<_>>(),
         "rollouts": plan.rollouts.iter().map(rollout).collect::<Vec<_>>(),
-        "hooks": plan.hooks.iter().map(hook).collect::<Vec<_>>(),
+        "hooks": hooks(&plan.hooks),
         "warnings": plan.warnings.iter().map(warning).collect::<Vec<_>>(),
         "live": plan.live.as_ref().map(live),
     });
@@ -140,9 +140,13 @@ fn forecast(forecast: &Forecast) -> Json {
     })
 }
 
-fn hook(hook: &PlannedHook) -> Json {
-    let (phase, file) = (hook.phase.name(), hook.file.as_str());
-    named(&hook.id, json!({"phase": phase, "wave": hook.wave, "file": file, "line": hook.line}))
+/// The hooks that run.
+pub fn hooks(hooks: &[PlannedHook]) -> Json {
+    let hook = |hook: &PlannedHook| {
+        let (phase, file) = (hook.phase.name(), hook.file.as_str());
+        named(&hook.id, json!({"phase": phase, "wave": hook.wave, "file": file, "line": hook.line}))
+    };
+    hooks.iter().map(hook).collect()
 }
 
 fn warning(warning: &Warning) -> Json {

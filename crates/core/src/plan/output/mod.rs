@@ -7,10 +7,10 @@ mod picture;
 mod text;
 
 pub use html::html;
-pub use json::json;
+pub use json::{hooks as json_hooks, json};
 pub use markdown::{LIMIT, markdown};
 pub use picture::{drawing, svg};
-pub use text::text;
+pub use text::{hooks as text_hooks, text};
 
 use super::{
     Plan, RolloutPlan, Side, Starts, What,

@@ -45,14 +45,7 @@ pub fn text(plan: &Plan) -> String {
             started(&mut out, rollout, index < FORECASTS);
         }
     }
-    if !plan.hooks.is_empty() {
-        heading(&mut out, "Hooks that run");
-        plan.hooks.iter().take(NAMED).for_each(|hook| runs(&mut out, hook));
-        let left = plan.hooks.len().saturating_sub(NAMED);
-        if left > 0 {
-            let _ = writeln!(out, "  and {left} more; `-o json` lists them all");
-        }
-    }
+    out += &hooks(&plan.hooks);
     if !plan.warnings.is_empty() {
         heading(&mut out, "Warnings");
         plan.warnings.iter().take(WARNINGS).for_each(|warning| warned(&mut out, warning));
@@ -165,6 +158,21 @@ pub(super) fn waiting(waits_for: WaitsFor, lasts: &str) -> String {
         WaitsFor::Approval => "approval".to_owned(),
         WaitsFor::Pods | WaitsFor::Pause | WaitsFor::Analysis => format!("{} {lasts}", waits_for.as_str()),
     }
+}
+
+/// The hooks that run, under their heading; empty if there are none.
+pub fn hooks(hooks: &[PlannedHook]) -> String {
+    let mut out = String::new();
+    if hooks.is_empty() {
+        return out;
+    }
+    heading(&mut out, "Hooks that run");
+    hooks.iter().take(NAMED).for_each(|hook| runs(&mut out, hook));
+    let left = hooks.len().saturating_sub(NAMED);
+    if left > 0 {
+        let _ = writeln!(out, "  and {left} more; `-o json` lists them all");
+    }
+    out
 }
 
 fn runs(out: &mut String, hook: &PlannedHook) {
