@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
+use jiff::{SignedDuration, Timestamp};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -14,8 +15,8 @@ use crate::{
     api::{self, Rollout, constants::annotation},
     embedded::http::cluster::Cluster,
     io::source::Told,
-    kubernetes::{object, value::Value},
-    rollout::step,
+    kubernetes::{object, shown::human, value::Value},
+    rollout::{step, wait::Wait},
     sync::State,
 };
 
@@ -25,6 +26,8 @@ pub const FRAME: Duration = Duration::from_millis(100);
 const SUBJECT: usize = 34;
 /// How wide a bar is.
 const BAR: usize = 20;
+/// How many rows the description of one commit takes at most where it does not fit beside its subject.
+const FOLDED: usize = 5;
 
 /// What is shown.
 pub struct Live {
@@ -98,6 +101,7 @@ impl Live {
             Seen {
                 rollouts: all("argoproj.io", "rollouts"),
                 sets: all("apps", "replicasets"),
+                now: store.now(),
                 logged: screen::logged(2),
             }
         });
@@ -109,6 +113,7 @@ impl Live {
 struct Seen {
     rollouts: Vec<Value>,
     sets: Vec<Value>,
+    now: Timestamp,
     logged: Vec<String>,
 }
 
@@ -120,21 +125,75 @@ fn rows(commits: &[Line], seen: &Seen, room: Size) -> Vec<String> {
     // What became of a commit is worth more than the end of its subject.
     let longest = newest.iter().map(|line| line.subject.width()).max().unwrap_or_default();
     let subject = longest.min(SUBJECT).min(room.width / 3);
-    rows.extend(newest.iter().map(|line| row(line, subject)));
+    let half = (room.height / 2).saturating_sub(newest.len());
+    rows.extend(commit_rows(newest, subject, room.width, half));
     rows.push(String::new());
     let left = room.height.saturating_sub(rows.len() + seen.logged.len());
-    rows.extend(fitting(&seen.rollouts, &seen.sets, left));
-    rows.extend(seen.logged.iter().map(|line| format!("  {line}")));
+    rows.extend(fitting(seen, left));
+    rows.extend(seen.logged.iter().map(|line| format!("  {}", brief(line))));
     rows
 }
 
+/// Commits, oldest first. What is said of one that is open or has failed since the last success goes below its subject where it
+/// does not fit beside it, as long as there is spare room: its reason is mostly at the end.
+fn commit_rows(commits: &[Line], subject: usize, width: usize, mut spare: usize) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut is_past = false;
+    for line in commits.iter().rev() {
+        is_past |= line.told.as_ref().is_some_and(|(state, _)| *state == State::Success);
+        let whole = row(line, subject);
+        let fits = anstream::adapter::strip_str(&whole).to_string().width() <= width;
+        let folded = match &line.told {
+            Some((_, words)) if !is_past && !fits => fold(words, width.saturating_sub(7), FOLDED),
+            Some(_) | None => Vec::new(),
+        };
+        let used = folded.len();
+        if used == 0 || used > spare {
+            blocks.push(vec![whole]);
+            continue;
+        }
+        spare -= used;
+        let bare = Line { told: line.told.as_ref().map(|(state, _)| (*state, String::new())), ..line.clone() };
+        let head = row(&bare, width.saturating_sub(14)).trim_end().to_owned();
+        blocks.push([head].into_iter().chain(folded.into_iter().map(|part| format!("      {part}"))).collect());
+    }
+    blocks.into_iter().rev().flatten().collect()
+}
+
+/// A text in so many lines of so many columns at most, broken between words.
+fn fold(text: &str, width: usize, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_last = lines.len() == most;
+        match lines.last_mut() {
+            Some(last) if last.width() + 1 + word.width() <= width => *last += &format!(" {word}"),
+            Some(last) if is_last => {
+                *last += " …";
+                return lines;
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// A log line without its time and module, which would leave no room for what it says.
+fn brief(line: &str) -> String {
+    let mut words = line.split_whitespace();
+    let is_entry = words.next().is_some_and(|time| time.parse::<Timestamp>().is_ok());
+    match (words.next().filter(|_| is_entry), line.split_once(": ")) {
+        (Some(level), Some((_, message))) => format!("{level} {message}"),
+        _ => line.to_owned(),
+    }
+}
+
 /// As many Rollouts as fit into so many rows, those that move first, and how many more there are.
-fn fitting(rollouts: &[Value], sets: &[Value], most: usize) -> Vec<String> {
-    let mut order: Vec<&Value> = rollouts.iter().collect();
+fn fitting(seen: &Seen, most: usize) -> Vec<String> {
+    let mut order: Vec<&Value> = seen.rollouts.iter().collect();
     order.sort_by_key(|rollout| rollout.str_at(&["status", "phase"]) == Some("Healthy"));
     let mut rows: Vec<String> = Vec::new();
     for (shown, rollout) in order.iter().enumerate() {
-        let next = rollout_rows(rollout, sets);
+        let next = rollout_rows(rollout, seen);
         let is_last = shown + 1 == order.len();
         if rows.len() + next.len() + usize::from(!is_last) > most {
             let more = order.len() - shown;
@@ -175,14 +234,18 @@ pub fn mark(state: Option<State>) -> char {
 fn row(line: &Line, subject: usize) -> String {
     let state = line.told.as_ref().map(|(state, _)| *state);
     let style = state.map_or(Style::new(), style);
-    let words = line.told.as_ref().map_or("", |(_, words)| words);
+    let words = match &line.told {
+        Some((State::Superseded, words)) => format!("superseded {words}"),
+        Some((_, words)) => words.clone(),
+        None => String::new(),
+    };
     let about = screen::cut(&line.subject, subject);
     let gap = " ".repeat(subject.saturating_sub(anstream::adapter::strip_str(&about).to_string().width()));
     format!("  {style}{}{style:#} {}  {about}{gap}  {words}", mark(state), short(&line.commit))
 }
 
 /// A Rollout: a bar of its weight, and a line for each version that runs.
-fn rollout_rows(object: &Value, sets: &[Value]) -> Vec<String> {
+fn rollout_rows(object: &Value, seen: &Seen) -> Vec<String> {
     let rollout: Rollout = api::read(object).object;
     let updating = !rollout.status.stable_rs.is_empty() && rollout.status.stable_rs != rollout.status.current_pod_hash;
     let is_active = |hash: &str| rollout.status.blue_green.active_selector == hash;
@@ -200,15 +263,18 @@ fn rollout_rows(object: &Value, sets: &[Value]) -> Vec<String> {
         .current_step_index
         .filter(|_| updating)
         .map(|at| format!("  step {}/{steps}", at.saturating_add(1).min(i32::try_from(steps).unwrap_or(i32::MAX))));
-    let phase = rollout.status.phase.as_str();
+    let phase = format!("{}{}", rollout.status.phase, left(&rollout, seen.now));
     let mut rows = vec![format!(
         "  {}/{}  {bar} {weight:>3} %{}  {phase}",
         rollout.metadata.namespace,
         rollout.metadata.name,
         at.unwrap_or_default()
     )];
-    let mut own: Vec<&Value> =
-        sets.iter().filter(|set| object::controller(set).as_deref() == Some(rollout.metadata.uid.as_str())).collect();
+    let mut own: Vec<&Value> = seen
+        .sets
+        .iter()
+        .filter(|set| object::controller(set).as_deref() == Some(rollout.metadata.uid.as_str()))
+        .collect();
     own.retain(|set| set.int_at(&["spec", "replicas"]).unwrap_or_default() > 0);
     own.sort_by_key(|set| std::cmp::Reverse(revision(set)));
     for set in own {
@@ -229,6 +295,19 @@ fn rollout_rows(object: &Value, sets: &[Value]) -> Vec<String> {
         rows.push(format!("    revision {:<3} {role:<7} {image:<32} {pods} {ready}/{wanted}", revision(set)));
     }
     rows
+}
+
+/// How long a pause is to last, or that a person ends it.
+fn left(rollout: &Rollout, now: Timestamp) -> String {
+    let left = |until: Timestamp| human(until.duration_since(now).max(SignedDuration::ZERO));
+    match Wait::of(rollout, &[]) {
+        Some(Wait::Pause { until: Some(until), .. }) => format!(", {} left", left(until)),
+        Some(Wait::Switch { until: Some(until), .. }) => format!(", switches in {}", left(until)),
+        Some(Wait::Pause { until: None, .. } | Wait::Switch { until: None, .. } | Wait::Judgement { .. }) => {
+            ", waiting for approval".to_owned()
+        }
+        _ => String::new(),
+    }
 }
 
 fn revision(set: &Value) -> i64 {

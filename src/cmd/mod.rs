@@ -6,6 +6,8 @@ use anstyle::{AnsiColor, Style};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
+use crate::io::source::OUTCOME;
+
 pub mod access;
 pub mod action;
 pub mod build;
@@ -145,11 +147,14 @@ enum Command {
     Simulate(simulate::Arguments),
 }
 
+/// What is logged if nothing else is said.
+const LOG: &str = "warn,kube_client=off";
+
 /// What is logged, and how.
 #[derive(Debug, clap::Args)]
 struct Logging {
     /// What to log: a level (error, warn, info, debug, trace) or directives such as `tidegate=debug`.
-    #[arg(long, global = true, env = "TIDEGATE_LOG", default_value = "warn,kube_client=off", value_name = "FILTER")]
+    #[arg(long, global = true, env = "TIDEGATE_LOG", default_value = LOG, value_name = "FILTER")]
     log: String,
     /// How to log it.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
@@ -208,7 +213,9 @@ impl Cli {
 
     /// Runs the command. Errors that the user can do something about end with exit code 2.
     pub fn run(self) -> ExitCode {
-        if let Err(error) = self.logging.start() {
+        // These show how each commit goes.
+        let shows_commits = matches!(self.command, Command::Demo(_) | Command::Dev(_));
+        if let Err(error) = self.logging.start(shows_commits) {
             return fail(&error);
         }
         let outcome = match self.command {
@@ -324,7 +331,8 @@ fn refused(refusal: crate::rollout::intent::Refusal) -> anyhow::Error {
 
 impl Logging {
     /// What is logged, as directives: the plugin's flags speak of less than `--log` does, and are added to it.
-    fn directives(&self) -> String {
+    fn directives(&self, shows_commits: bool) -> String {
+        let shown = if shows_commits && self.log == LOG { format!(",{OUTCOME}=error") } else { String::new() };
         let own = self.loglevel.map(|level| format!(",tidegate={level}"));
         let client = self.kloglevel.map(|level| match level {
             0 => ",kube_client=off",
@@ -332,12 +340,12 @@ impl Logging {
             6 | 7 => ",kube_client=debug",
             8.. => ",kube_client=trace",
         });
-        format!("{}{}{}", self.log, own.unwrap_or_default(), client.unwrap_or_default())
+        format!("{}{shown}{}{}", self.log, own.unwrap_or_default(), client.unwrap_or_default())
     }
 
-    fn start(&self) -> anyhow::Result<()> {
+    fn start(&self, shows_commits: bool) -> anyhow::Result<()> {
         use tracing_subscriber::{EnvFilter, fmt, prelude::*};
-        let filter = EnvFilter::try_new(self.directives()).map_err(|error| {
+        let filter = EnvFilter::try_new(self.directives(shows_commits)).map_err(|error| {
             remedied(error.into(), "give a level such as `info`, or directives such as `tidegate=debug`")
         })?;
         let registry = tracing_subscriber::registry().with(filter);
@@ -409,7 +417,7 @@ mod tests {
         #[track_caller]
         fn check(arguments: &[&str], expected: &str) {
             let cli = Cli::try_parse_from([&["tidegate", "version"], arguments].concat()).unwrap();
-            assert_eq!(cli.logging.directives(), expected);
+            assert_eq!(cli.logging.directives(false), expected);
         }
         check(&["--log", "info"], "info");
         check(&["--log", "info", "--loglevel", "Warning"], "info,tidegate=warn");

@@ -50,6 +50,7 @@ impl Gitea {
             "RUN_MODE = prod\nWORK_PATH = {at}\n[server]\nPROTOCOL = https\nCERT_FILE = {at}/cert.pem\nKEY_FILE = {at}/key.pem\n\
              HTTP_ADDR = 127.0.0.1\nHTTP_PORT = {port}\nROOT_URL = https://127.0.0.1:{port}/\nDISABLE_SSH = true\n\
              STATIC_ROOT_PATH = {}\nOFFLINE_MODE = true\n[database]\nDB_TYPE = sqlite3\nPATH = {at}/gitea.db\n\
+             SQLITE_TIMEOUT = 60000\nSQLITE_JOURNAL_MODE = WAL\n\
              [repository]\nROOT = {at}/repositories\n[security]\nINSTALL_LOCK = true\nSECRET_KEY = {}\n\
              INTERNAL_TOKEN = {}\n[webhook]\nALLOWED_HOST_LIST = loopback\n[log]\nMODE = file\nROOT_PATH = {at}/log\n",
             Path::new(&home).display(),

@@ -167,7 +167,10 @@ async fn l13_a_commit_that_is_overtaken_ends_on_its_host_too() {
     scene.pass(5).await;
     let (third, _) = rolled_out(&mut scene, "web:3").await;
     scene.pass(60).await;
-    assert_eq!(*host.about(&second).last().unwrap(), format!("{CONTEXT}: warning, by commit {}", &third[..8]));
+    assert_eq!(
+        *host.about(&second).last().unwrap(),
+        format!("{CONTEXT}: warning, superseded by commit {}", &third[..8])
+    );
     scene.end().await;
 }
 
@@ -203,7 +206,7 @@ async fn s60_each_rollout_has_a_status_of_its_own_if_the_source_wants_it() {
     let fourth = scene.push(&[("deploy/web.yaml", &web("web:4"))]).await;
     scene.until(&fourth, State::Success).await;
     scene.pass(60).await;
-    assert_eq!(last(&third, "deploy/web"), format!("warning, by commit {}", &fourth[..8]));
+    assert_eq!(last(&third, "deploy/web"), format!("warning, superseded by commit {}", &fourth[..8]));
     assert_eq!(last(&third, "deploy/api"), "success, fully promoted");
     scene.end().await;
 }

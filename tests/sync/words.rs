@@ -7,7 +7,7 @@ use tidegate::{
         weight::Limit,
     },
     sync::State,
-    tree::table,
+    tree::{self, RolloutTree, Seen, table},
     value,
 };
 
@@ -291,5 +291,171 @@ async fn a_revision_names_the_commit_that_brought_its_template() {
     scene.pass(5).await;
     let rows = history(&scene);
     assert!(rows.contains(&("web:hand".to_owned(), "<none>".to_owned())), "{rows:?}");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_says_the_reason_of_the_first_and_counts_the_others_within_what_a_host_takes() {
+    let three = |image: &str| -> String {
+        let one = |name: &str| {
+            let text = web(image);
+            let (rollout, _) = text.split_once("---\n").unwrap();
+            let rollout = rollout.replace("      stableService: web\n      canaryService: web-canary\n", "");
+            rollout.replace("name: web}", &format!("name: {name}}}")).replace("app: web", &format!("app: {name}"))
+        };
+        ["svc-1", "svc-2", "svc-3"].map(one).join("---\n")
+    };
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/x.yaml", &three("web:1"))]).await;
+    scene.until(&first, State::Success).await;
+    let bad = scene.push(&[("deploy/x.yaml", &three("web:crash"))]).await;
+    scene.until(&bad, State::Failure).await;
+    scene.pass(60).await;
+    let words = scene.last(&bad).unwrap().words;
+    assert!(words.ends_with(" goes on (and 2 more)"), "{words}");
+    // The tightest host takes 140 characters.
+    let short = tidegate::forge::text::cut(&words, 140);
+    let reason =
+        "svc-1: held since commit 00000000: aborted: its new pods were not ready: CrashLoopBackOff: exit code 1, ";
+    assert!(short.starts_with(&reason.replace("00000000", &bad[..8])) && short.ends_with("… (and 2 more)"), "{short}");
+    scene.end().await;
+}
+
+/// A canary whose pods cannot take the place of old ones, with this in their template.
+fn template(image: &str, more: [&str; 2]) -> String {
+    let [notes, container] = more;
+    web(image)
+        .replace("    canary:\n", "    canary:\n      maxSurge: 1\n      maxUnavailable: 0\n")
+        .replace(
+            "metadata: {labels: {app: web}}\n    spec",
+            &format!("metadata: {{labels: {{app: web}}{notes}}}\n    spec"),
+        )
+        .replace("ports: [{containerPort: 80}]", &format!("ports: [{{containerPort: 80}}]{container}"))
+}
+
+const QUOTA: &str = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: small}\nspec: {hard: {pods: '4'}}\n";
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_no_node_takes_that_never_get_ready_and_that_are_over_quota_say_so() {
+    let probe = ", readinessProbe: {httpGet: {path: /, port: 80}}";
+    let unschedulable = ", annotations: {embedded.tidegate.dev/unschedulable: 'true'}";
+    for (image, more, quota, why) in [
+        ("web:2", [unschedulable, ""], None, "unschedulable: "),
+        ("web:never-ready", ["", probe], None, "container main: its readiness probe has not succeeded"),
+        ("web:2", ["", ""], Some(QUOTA), "exceeded quota: small, requested: pods=1, used: pods=4, limited: pods=4"),
+    ] {
+        let mut scene = Scene::new();
+        let first = template("web:1", ["", ""]);
+        let first = scene.push(&[("deploy/web.yaml", &first), ("deploy/quota.yaml", quota.unwrap_or_default())]).await;
+        scene.until(&first, State::Success).await;
+        let bad = scene.push(&[("deploy/web.yaml", &template(image, more))]).await;
+        scene.pass(15).await;
+        let waiting = format!("web: step 1/4, 25 %, 0 of 1 new pods ready: {why}");
+        let words = scene.last(&bad).unwrap().words;
+        assert!(words.starts_with(&waiting), "{words}");
+        assert!(scene.status().conditions[0].message.starts_with(&waiting), "{:?}", scene.status().conditions);
+        let shown = waits(&scene, "web");
+        assert!(shown.starts_with("for pods: 0 of 1 of web-") && shown.contains(&format!(": {why}")), "{shown}");
+        let words = scene.until(&bad, State::Failure).await;
+        assert!(words.contains(&format!(": aborted: its new pods were not ready: {why}")), "{words}");
+        scene.end().await;
+    }
+}
+
+/// What `get` says that a Rollout waits for.
+fn waits(scene: &Scene, name: &str) -> String {
+    let seen = Seen { sets: scene.list("apps", "replicasets"), pods: scene.list("", "pods"), ..Seen::default() };
+    let now = "2026-01-01T01:00:00Z".parse().unwrap();
+    let text = tree::rollout(&RolloutTree::of(&scene.rollout(name), &seen), "tidegate", now);
+    let line = text.lines().find_map(|line| line.strip_prefix("Waits:")).unwrap_or_default();
+    line.trim().to_owned()
+}
+
+/// What a controller that the embedded cluster does not have would make of a workload: pods that cannot pull their image.
+fn pods(scene: &Scene, plural: &str, count: i64, label: (&str, &str), status: Value) {
+    let owner = scene.get("apps", plural, "x").unwrap();
+    let mut status = value!({"status": serde_json::Value::from(&status)});
+    status.set_at(&["status", "observedGeneration"], owner.value.int_at(&["metadata", "generation"]).unwrap());
+    scene.patch("apps", "v1", plural, "status", "x", status).unwrap();
+    for at in 0..count {
+        let name = format!("x-{at}");
+        let mut pod = value!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name.as_str(), "labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "main", "image": "web:bad"}]}});
+        pod.set_at(&["metadata", "labels", label.0], label.1);
+        let mut reference = value!({"apiVersion": "apps/v1", "name": "x", "controller": true});
+        reference.set_at(&["kind"], owner.value.str_at(&["kind"]).unwrap());
+        reference.set_at(&["uid"], owner.uid());
+        pod.set_at(&["metadata", "ownerReferences"], Value::list([reference]));
+        scene.create("", "v1", "pods", pod).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_stateful_set_and_of_a_daemon_set_say_why_they_are_not_ready() {
+    let stateful = workload("StatefulSet", "web:bad").replace("spec:\n", "spec:\n  serviceName: x\n  replicas: 3\n");
+    let mut scene = Scene::new();
+    let bad = scene.push(&[("deploy/x.yaml", &stateful)]).await;
+    scene.pass(5).await;
+    let status = value!({"replicas": 1, "updateRevision": "x-1"});
+    pods(&scene, "statefulsets", 1, ("controller-revision-hash", "x-1"), status);
+    scene.pass(30).await;
+    assert_eq!(scene.last(&bad).unwrap().words, "x: 0 of 3 new pods ready: ImagePullBackOff: web:bad not found");
+    scene.end().await;
+    let mut scene = Scene::new();
+    let bad = scene.push(&[("deploy/x.yaml", &workload("DaemonSet", "web:bad"))]).await;
+    scene.pass(5).await;
+    let status =
+        value!({"desiredNumberScheduled": 2, "currentNumberScheduled": 2, "numberMisscheduled": 0, "numberReady": 0});
+    pods(&scene, "daemonsets", 2, ("pod-template-generation", "1"), status);
+    scene.pass(30).await;
+    assert_eq!(scene.last(&bad).unwrap().words, "x: 0 of 2 new pods ready: ImagePullBackOff: web:bad not found");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_load_balancer_is_waited_for_only_where_its_address_matters() {
+    let service = |notes: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: edge{notes}}}\nspec: {{type: LoadBalancer, selector: {{app: x}}, ports: [{{port: 80}}]}}\n"
+        )
+    };
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/s.yaml", &service(""))]).await;
+    assert_eq!(scene.until(&first, State::Success).await, "rolled out: 1 object");
+    let matters = ", annotations: {tidegate.dev/health: 'size(self.status.loadBalancer.ingress) > 0'}";
+    let second = scene.push(&[("deploy/s.yaml", &service(matters)), ("deploy/a.yaml", &map("a", "x"))]).await;
+    scene.pass(30).await;
+    let words = scene.last(&second).unwrap().words;
+    assert!(words.starts_with("edge: waits until size(self.status.loadBalancer.ingress) > 0"), "{words}");
+    let address = value!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
+    scene.patch("", "v1", "services", "status", "edge", address).unwrap();
+    assert_eq!(scene.until(&second, State::Success).await, "rolled out: 2 objects");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_analysis_says_its_metric_and_last_value_against_what_it_wants() {
+    let template = "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: rate}\nspec:\n  metrics:\n  - name: rate\n    \
+                    initialDelay: 1h\n    interval: 1h\n    count: 2\n    successCondition: result >= 0.95\n    \
+                    provider: {web: {url: 'http://metrics.example', jsonPath: '{$.rate}'}}\n";
+    let web = |image: &str| {
+        let step = "{setWeight: 25}, {analysis: {templates: [{templateName: rate}]}}";
+        web(image).replace("{setWeight: 25}, {pause: {duration: 10s}}", step)
+    };
+    let mut scene = Scene::new();
+    let first = scene.push(&[("deploy/web.yaml", &web("web:1")), ("deploy/rate.yaml", template)]).await;
+    scene.until(&first, State::Success).await;
+    let second = scene.push(&[("deploy/web.yaml", &web("web:2"))]).await;
+    scene.pass(20).await;
+    let runs = scene.list("argoproj.io", "analysisruns");
+    let [run] = runs.as_slice() else { panic!("{runs:#?}") };
+    let name = run.str_at(&["metadata", "name"]).unwrap();
+    let now = tidegate::kubernetes::clock::rfc3339(scene.cluster.now());
+    let measured = value!({"status": {"phase": "Running", "metricResults": [{"name": "rate", "phase": "Running", "count": 1, "successful": 1,
+        "measurements": [{"phase": "Successful", "value": "0.97", "startedAt": now.as_str(), "finishedAt": now.as_str()}]}]}});
+    scene.patch("argoproj.io", "v1alpha1", "analysisruns", "", name, measured).unwrap();
+    scene.pass(20).await;
+    let words = scene.last(&second).unwrap().words;
+    assert_eq!(words, "web: step 2/4, 25 %, 1 of 4 pods, analysis rate: 0.97, wants result >= 0.95");
     scene.end().await;
 }

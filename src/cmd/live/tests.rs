@@ -10,13 +10,14 @@ fn rollouts_that_do_not_fit_are_counted_and_those_that_move_come_first() {
     let rollout = |name: &str, phase: &str| value!({"metadata": {"name": name, "namespace": "shop", "uid": name}, "status": {"phase": phase}});
     let all: Vec<Value> =
         ["a", "b", "c", "d"].iter().map(|name| rollout(name, "Healthy")).chain([rollout("z", "Paused")]).collect();
+    let all = Seen { rollouts: all, ..still() };
     let names = |most: usize| {
-        let rows = fitting(&all, &[], most);
+        let rows = fitting(&all, most);
         rows.iter().map(|row| row.split_whitespace().next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(5), ["shop/z", "shop/a", "shop/b", "shop/c", "shop/d"]);
     assert_eq!(names(3), ["shop/z", "shop/a", "and"]);
-    assert_eq!(fitting(&all, &[], 3)[2], "  and 3 more");
+    assert_eq!(fitting(&all, 3)[2], "  and 3 more");
     assert_eq!(names(0), [""; 0]);
 }
 
@@ -26,7 +27,8 @@ fn a_rollout_is_a_bar_and_its_versions() {
         "metadata": {"name": "web", "namespace": "shop", "uid": "u"},
         "spec": {"strategy": {"canary": {"steps": [{"setWeight": 40}, {"pause": {}}]}}},
         "status": {"stableRS": "a", "currentPodHash": "b", "currentStepIndex": 1, "phase": "Paused"}});
-    let rows = rollout_rows(&rollout, &[set("u", "a", "1", 3, 3), set("u", "b", "2", 2, 1), set("u", "c", "0", 0, 0)]);
+    let sets = vec![set("u", "a", "1", 3, 3), set("u", "b", "2", 2, 1), set("u", "c", "0", 0, 0)];
+    let rows = rollout_rows(&rollout, &Seen { sets, ..still() });
     assert_eq!(
         rows,
         [
@@ -56,7 +58,9 @@ fn a_blue_green_bar_is_full_once_the_active_service_has_switched() {
             "spec": {"strategy": {"blueGreen": {"activeService": "api"}}},
             "status": {"stableRS": "a", "currentPodHash": "b", "phase": "Paused", "blueGreen": {"activeSelector": active}}})
     };
-    let rows = |active: &str| rollout_rows(&rollout(active), &[set("u", "a", "1", 2, 2), set("u", "b", "2", 2, 2)]);
+    let sets = vec![set("u", "a", "1", 2, 2), set("u", "b", "2", 2, 2)];
+    let seen = Seen { sets, ..still() };
+    let rows = |active: &str| rollout_rows(&rollout(active), &seen);
     assert_eq!(
         rows("a"),
         [
@@ -80,6 +84,77 @@ fn set(owner: &str, hash: &str, revision: &str, wanted: i32, ready: i32) -> Valu
         "ownerReferences": [{"uid": owner, "controller": true}]},
         "spec": {"replicas": wanted, "template": {"spec": {"containers": [{"image": format!("web:{revision}")}]}}},
         "status": {"readyReplicas": ready}})
+}
+
+/// A cluster in which nothing is.
+fn still() -> Seen {
+    let now = "2026-01-01T01:00:00Z".parse().unwrap();
+    Seen { rollouts: Vec::new(), sets: Vec::new(), now, logged: Vec::new() }
+}
+
+#[test]
+fn a_pause_says_how_long_is_left_or_that_a_person_ends_it() {
+    #[track_caller]
+    fn check(strategy: Value, reason: &str, expected: &str) {
+        let mut rollout = value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u"}, "spec": {"strategy": strategy},
+            "status": {"stableRS": "a", "currentPodHash": "b", "currentStepIndex": 0, "phase": "Paused", "controllerPause": true}});
+        let pause = value!([{"reason": reason, "startTime": "2026-01-01T00:59:40Z"}]);
+        rollout.set_at(&["status", "pauseConditions"], pause);
+        let row = rollout_rows(&rollout, &still()).remove(0);
+        assert!(row.ends_with(expected), "{row}");
+    }
+    let canary = |pause: &str| value!({"canary": {"steps": [{"pause": serde_json::from_str::<serde_json::Value>(pause).unwrap()}]}});
+    check(canary(r#"{"duration": "30s"}"#), "CanaryPauseStep", "step 1/1  Paused, 10s left");
+    check(canary(r#"{"duration": "5s"}"#), "CanaryPauseStep", "step 1/1  Paused, 0s left");
+    check(canary("{}"), "CanaryPauseStep", "step 1/1  Paused, waiting for approval");
+    let blue_green = |seconds: i64| value!({"blueGreen": {"activeService": "a", "autoPromotionSeconds": seconds}});
+    check(blue_green(90), "BlueGreenPause", "Paused, switches in 70s");
+    check(
+        value!({"blueGreen": {"activeService": "a", "autoPromotionEnabled": false}}),
+        "BlueGreenPause",
+        "Paused, waiting for approval",
+    );
+}
+
+#[test]
+fn what_is_said_of_a_commit_goes_below_it_where_it_does_not_fit_beside_it() {
+    let all = commits();
+    let shown = |spare: usize| -> Vec<String> {
+        let rows = commit_rows(&all, 26, 80, spare);
+        rows.iter().map(|row| anstream::adapter::strip_str(row).to_string().trim_end().to_owned()).collect()
+    };
+    assert_eq!(
+        shown(9),
+        [
+            "  ✔ aaaaaaaa  Deploy                      rolled out: 7 objects",
+            "  ✖ bbbbbbbb  A subject that is longer than the column it has to stand in",
+            "      web: 0 of 2 new pods ready: ImagePullBackOff: registry.example/web:9 not",
+            "      found; web: 0 of 2 new pods ready: ImagePullBackOff:",
+            "      registry.example/web:9 not found; web: 0 of 2 new pods ready:",
+            "      ImagePullBackOff: registry.example/web:9 not found; web: 0 of 2 new pods",
+            "      ready: ImagePullBackOff: registry.example/web:9 not found;",
+            "  ● cccccccc  Scale 日本語 up",
+            "      web: step 2/2, 40 %, 1 of 2 new pods ready",
+            "  · dddddddd  Just pushed",
+        ]
+    );
+    // The newest first, where there is not room for all.
+    assert_eq!(shown(1).len(), 5);
+    assert_eq!(shown(1)[3], "      web: step 2/2, 40 %, 1 of 2 new pods ready");
+    assert_eq!(shown(0).len(), 4);
+}
+
+#[test]
+fn a_log_line_leaves_out_what_takes_the_room_of_what_it_says() {
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        assert_eq!(brief(line), expected);
+    }
+    let entry = "2026-01-01T00:00:00.000001Z  WARN tidegate::io::source: ConfigMap a: changed source=default/shop";
+    check(entry, "WARN ConfigMap a: changed source=default/shop");
+    check("a second line: of an entry", "a second line: of an entry");
+    check("", "");
 }
 
 /// A cluster that stands still: a canary that fails, a blue-green update before its switch, ten Rollouts at rest.
@@ -110,9 +185,11 @@ fn seen(ready: i32) -> Seen {
         set("api", "b", "8", 2, 2),
         set("app-0", "a", "1", 1, 1),
     ];
-    let logged =
-        format!("WARN tidegate::io: cannot fetch {}", "the repository, which is far away and slow; ".repeat(3));
-    Seen { rollouts, sets, logged: vec![logged] }
+    let logged = format!(
+        "2026-01-01T00:00:00.000001Z  WARN tidegate::io: cannot fetch {}",
+        "the repository, which is far away and slow; ".repeat(3)
+    );
+    Seen { rollouts, sets, logged: vec![logged], ..still() }
 }
 
 /// Commits as `dev` shows them: among them one whose failure is longer than any terminal is wide.

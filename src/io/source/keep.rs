@@ -23,7 +23,7 @@ use crate::{
     kubernetes::value::Value,
     model::{git_source::GitSource, parse, problem::Problem},
     rollout::Event,
-    sync::Guard,
+    sync::{Guard, announce},
     value,
 };
 
@@ -230,6 +230,9 @@ pub async fn record(
     }
 }
 
+/// The target of log lines that say how a commit goes: whoever shows commits leaves them out.
+pub const OUTCOME: &str = "tidegate::outcome";
+
 /// Writes an event about a GitSource. Of a source that was given on the command line it is about the ConfigMap in which its
 /// status is, and a line of the log, because whoever gave it watches that.
 pub async fn announce(api: &Api, subject: &Subject, event: Event, now: Timestamp) {
@@ -246,6 +249,8 @@ pub async fn announce(api: &Api, subject: &Subject, event: Event, now: Timestamp
             // What others did to the cluster is said where nothing was asked for, too. Fetching logs its own failures.
             if event.reason == "FetchFailed" {
                 tracing::debug!(source = %subject.place, reason = event.reason, "{}", event.message);
+            } else if announce::is_of_commit(event.reason) {
+                tracing::warn!(target: OUTCOME, source = %subject.place, reason = event.reason, "{}", event.message);
             } else if event.warning || ["DriftHealed", "TakenOver", "HandedOver"].contains(&event.reason) {
                 tracing::warn!(source = %subject.place, reason = event.reason, "{}", event.message);
             } else {

@@ -31,6 +31,7 @@ use tokio::{
     task::{AbortHandle, Id as TaskId, JoinError, JoinSet},
 };
 
+pub use self::keep::OUTCOME;
 use self::{
     keep::Subject,
     pass::{Done, Why},

@@ -73,9 +73,13 @@ pub fn context(place: &Place, spec: &GitSource, rollout: Option<&str>) -> String
     }
 }
 
-/// In a forge's words.
+/// In a forge's words: most hosts have no state for a commit that was superseded, and show the description alone.
 fn status(report: &Report, page: Option<&str>) -> Status {
-    Status { state: report.state, description: report.words.clone(), target: page.map(str::to_owned) }
+    let description = match report.state {
+        State::Superseded => format!("{} {}", report.state.name(), report.words),
+        State::Pending | State::Success | State::Failure | State::Error => report.words.clone(),
+    };
+    Status { state: report.state, description, target: page.map(str::to_owned) }
 }
 
 /// What is needed to tell.
@@ -150,7 +154,8 @@ impl Teller {
         match self {
             Teller::Nobody(_) => {}
             Teller::Notes(store) => {
-                let (store, status, now) = (store.clone(), status(report, None), clock.now());
+                let status = Status { state: report.state, description: report.words.clone(), target: None };
+                let (store, now) = (store.clone(), clock.now());
                 let noted = move || {
                     let noted = store.notes(&commit).and_then(|note| notes::state(&note, &context));
                     match noted {

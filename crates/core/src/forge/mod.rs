@@ -15,7 +15,7 @@ pub mod oidc;
 mod outcome;
 mod place;
 pub mod reporter;
-pub(crate) mod text;
+pub mod text;
 pub mod webhook;
 
 use bytes::Bytes;

@@ -156,6 +156,11 @@ const ENDINGS: [&str; 10] = [
     "DeletionRefused",
 ];
 
+/// Whether an event says of a commit what its status says.
+pub fn is_of_commit(reason: &str) -> bool {
+    reason == "Held" || ENDINGS.contains(&reason)
+}
+
 /// The first few, and how many more.
 fn named(words: &[String]) -> String {
     let shown = words.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");

@@ -235,7 +235,7 @@ fn pods_of(object: &Value, kind: Kind, uid: &str, found: &Found) -> Option<Pods>
 }
 
 /// Why a ReplicaSet could not create pods.
-fn failure(set: &Value) -> Option<String> {
+pub fn failure(set: &Value) -> Option<String> {
     let failure = set.list_at(&["status", "conditions"]).iter().find(|condition| {
         (condition.str_at(&["type"]), condition.str_at(&["status"])) == (Some("ReplicaFailure"), Some("True"))
     });

@@ -68,9 +68,12 @@ impl Doing {
                 None => return self.clone(),
             },
             (Standing::InProgress, None, Some(pods)) => pods.words(),
-            (Standing::Stalled, _, Some(pods)) => {
-                format!("{}: {}", self.words.trim_end_matches('.'), pods.words())
-            }
+            // A Job has no pods that become ready.
+            (Standing::Stalled, _, Some(pods)) if self.words.starts_with(FAILED) => match &pods.why {
+                Some(why) => because(&self.words, why),
+                None => return self.clone(),
+            },
+            (Standing::Stalled, _, Some(pods)) => because(&self.words, &pods.words()),
             (_, _, None) => return self.clone(),
         };
         Doing { words, ..self.clone() }
@@ -121,14 +124,15 @@ impl Doing {
         match (group, object.str_at(&["kind"]).unwrap_or_default()) {
             (constants::GROUP, constants::kind::ROLLOUT) => rollout(object),
             (constants::GROUP, constants::kind::ANALYSIS_RUN | constants::kind::EXPERIMENT) => measured(object),
-            ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") => workload(object),
+            ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("", "ReplicationController") => {
+                workload(object)
+            }
             ("batch", "Job") => job(object),
             ("", "Pod") => pod(object),
             ("", "PersistentVolumeClaim") => claim(object),
-            ("", "Namespace" | "Service") => Doing::new(Standing::Current, ""),
-            ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-                named_condition(object, "Established", "is not established yet")
-            }
+            ("", "Namespace") => Doing::new(Standing::Current, ""),
+            ("", "Service") => service(object),
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
             ("apiregistration.k8s.io", "APIService") => named_condition(object, "Available", "is not available yet"),
             _ => generic(object),
         }
@@ -141,9 +145,20 @@ const SHOWN: usize = 80;
 /// What a Job does that is not over.
 const RUNNING: &str = "is running";
 
+/// What begins the words about something that was given up, and about a Job.
+const ABORTED: &str = "aborted: ";
+const FAILED: &str = "failed: ";
+
 /// Why something failed, with what was last known of its pods.
 pub fn recalling(words: &str, why: &str) -> String {
-    format!("{}; its new pods were not ready: {why}", words.trim_end_matches('.'))
+    because(words, &format!("its new pods were not ready: {why}"))
+}
+
+/// What happened, with its cause in front: hosts cut what is long, and the cause is what helps.
+fn because(words: &str, why: &str) -> String {
+    let words = words.trim_end_matches('.');
+    let prefix = [ABORTED, FAILED].into_iter().find(|prefix| words.starts_with(prefix)).unwrap_or_default();
+    format!("{prefix}{why}; {}", &words[prefix.len()..])
 }
 
 fn rollout(object: &Value) -> Doing {
@@ -175,7 +190,7 @@ fn why_degraded(rollout: &Rollout, health: &Health) -> String {
     };
     if is_aborted(rollout) || message.starts_with(reason::ROLLOUT_ABORTED) {
         let why = message.strip_prefix("RolloutAborted: ").unwrap_or(&message);
-        return format!("aborted: {why}");
+        return format!("{ABORTED}{why}");
     }
     message
 }
@@ -270,7 +285,31 @@ fn message(condition: Option<&Value>) -> String {
 }
 
 fn named_condition(object: &Value, name: &str, otherwise: &str) -> Doing {
-    if holds(object, name) { Doing::new(Standing::Current, "") } else { Doing::new(Standing::InProgress, otherwise) }
+    if holds(object, name) {
+        return Doing::new(Standing::Current, "");
+    }
+    let why = message(condition(object, name));
+    let why = if why.is_empty() { why } else { format!(": {why}") };
+    Doing::new(Standing::InProgress, format!("{otherwise}{why}"))
+}
+
+/// A definition whose names are taken is never established.
+fn definition(object: &Value) -> Doing {
+    let refused = condition(object, "NamesAccepted").filter(|told| told.str_at(&["status"]) == Some("False"));
+    match refused {
+        Some(_) => Doing::new(Standing::Stalled, message(refused)),
+        None => named_condition(object, "Established", "is not established yet"),
+    }
+}
+
+/// A load balancer is not waited for: many clusters have none, and everything after it would wait for ever.
+/// `tidegate.dev/health` says so where its address matters.
+fn service(object: &Value) -> Doing {
+    let address = object.str_at(&["spec", "clusterIP"]).unwrap_or_default();
+    match object.str_at(&["spec", "type"]) {
+        Some("LoadBalancer") if address.is_empty() => Doing::new(Standing::InProgress, "has no address yet"),
+        _ => Doing::new(Standing::Current, ""),
+    }
 }
 
 fn workload(object: &Value) -> Doing {
@@ -288,7 +327,9 @@ fn workload(object: &Value) -> Doing {
     } else {
         (object.int_at(&["spec", "replicas"]).unwrap_or(1), count("updatedReplicas"))
     };
-    let updated = if object.str_at(&["kind"]) == Some("ReplicaSet") { count("replicas") } else { updated };
+    // These have one version of pods only.
+    let is_set = matches!(object.str_at(&["kind"]), Some("ReplicaSet" | "ReplicationController"));
+    let updated = if is_set { count("replicas") } else { updated };
     let available = if daemon_set { count("numberAvailable") } else { count("availableReplicas") };
     let ready = available.min(updated);
     let needed = wanted_updated(object, wanted);
@@ -337,7 +378,7 @@ fn wanted_updated(object: &Value, replicas: i64) -> i64 {
 
 fn job(object: &Value) -> Doing {
     if holds(object, "Failed") {
-        return Doing::new(Standing::Stalled, format!("failed: {}", message(condition(object, "Failed"))));
+        return Doing::new(Standing::Stalled, format!("{FAILED}{}", message(condition(object, "Failed"))));
     }
     let suspended = object.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true);
     if holds(object, "Complete") || suspended {
@@ -448,7 +489,7 @@ mod tests {
         assert_eq!(with(&canary(status.clone()), &detail), unready);
         let failed = value!({"observedGeneration": "3", "phase": "Degraded", "message": "has timed out progressing",
             "stableRS": "a", "currentPodHash": "b"});
-        let words = "has timed out progressing: 0 of 2 new pods ready: ImagePullBackOff: web:9 not found";
+        let words = "0 of 2 new pods ready: ImagePullBackOff: web:9 not found; has timed out progressing";
         assert_eq!(with(&canary(failed.clone()), &detail), words);
         let job = value!({"apiVersion": "batch/v1", "kind": "Job"});
         assert_eq!(with(&job, &detail), "is running: ImagePullBackOff: web:9 not found");
@@ -459,9 +500,16 @@ mod tests {
         detail.analysis = Some("analysis rate: 0.97, wants result >= 0.95".into());
         let words = "step 1/4, 20 %, 2 of 5 pods, analysis rate: 0.97, wants result >= 0.95";
         assert_eq!(with(&canary(status), &detail), words);
-        let words = "has timed out progressing; its new pods were not ready: x";
+        let words = "its new pods were not ready: x; has timed out progressing";
         assert_eq!(Doing::of(&canary(failed)).remembering("x").words, words);
         assert_eq!(recalling("has timed out progressing.", "x"), words);
+        assert_eq!(recalling("aborted: it timed out", "x"), "aborted: its new pods were not ready: x; it timed out");
+        let ended = value!({"apiVersion": "batch/v1", "kind": "Job", "status": {"conditions": [
+            {"type": "Failed", "status": "True", "message": "Job has reached the specified backoff limit"}]}});
+        let pods = Pods { ready: 0, wanted: 1, why: Some("container main: exit code 3".into()) };
+        let detail = Detail { pods: Some(pods), ..Detail::default() };
+        let words = "failed: container main: exit code 3; Job has reached the specified backoff limit";
+        assert_eq!(with(&ended, &detail), words);
     }
 
     #[test]
@@ -528,5 +576,55 @@ mod tests {
         check(widget("Ready", "True"), Standing::Current, "");
         check(widget("Ready", "False"), Standing::InProgress, "m");
         check(widget("Stalled", "True"), Standing::Stalled, "m");
+    }
+
+    #[test]
+    fn every_built_in_kind_is_healthy_as_kstatus_has_it() {
+        let of = |api: &str, kind: &str, spec: Value, status: Value| value!({"apiVersion": api, "kind": kind, "metadata": {"generation": 2}, "spec": spec, "status": status});
+        let none = || value!({});
+        let told =
+            |name: &str, status: &str| value!({"conditions": [{"type": name, "status": status, "message": "m"}]});
+        let services = [
+            (value!({"type": "ClusterIP"}), Standing::Current, ""),
+            (value!({"type": "ExternalName"}), Standing::Current, ""),
+            (value!({"type": "LoadBalancer"}), Standing::InProgress, "has no address yet"),
+            (value!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}), Standing::Current, ""),
+        ];
+        for (spec, standing, words) in services {
+            check(of("v1", "Service", spec, none()), standing, words);
+        }
+        let budget = |observed: i64| value!({"observedGeneration": observed, "currentHealthy": 0, "desiredHealthy": 2});
+        check(of("policy/v1", "PodDisruptionBudget", none(), budget(1)), Standing::InProgress, "was not looked at yet");
+        check(of("policy/v1", "PodDisruptionBudget", none(), budget(2)), Standing::Current, "");
+        let definition = |status: Value| of("apiextensions.k8s.io/v1", "CustomResourceDefinition", none(), status);
+        check(definition(none()), Standing::InProgress, "is not established yet");
+        check(definition(told("Established", "False")), Standing::InProgress, "is not established yet: m");
+        check(definition(told("Established", "True")), Standing::Current, "");
+        check(definition(told("NamesAccepted", "False")), Standing::Stalled, "m");
+        let service = |status: &str| of("apiregistration.k8s.io/v1", "APIService", none(), told("Available", status));
+        check(service("False"), Standing::InProgress, "is not available yet: m");
+        check(service("True"), Standing::Current, "");
+        let controller = |ready: i64| {
+            let status = value!({"observedGeneration": 2, "replicas": 2, "availableReplicas": ready});
+            of("v1", "ReplicationController", value!({"replicas": 2}), status)
+        };
+        check(controller(1), Standing::InProgress, "1 of 2 pods");
+        check(controller(2), Standing::Current, "");
+        for kind in ["Namespace", "ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "LimitRange"] {
+            check(of("v1", kind, none(), none()), Standing::Current, "");
+        }
+        for (api, kind) in [
+            ("batch/v1", "CronJob"),
+            ("autoscaling/v2", "HorizontalPodAutoscaler"),
+            ("networking.k8s.io/v1", "Ingress"),
+            ("networking.k8s.io/v1", "NetworkPolicy"),
+            ("rbac.authorization.k8s.io/v1", "Role"),
+            ("storage.k8s.io/v1", "StorageClass"),
+        ] {
+            check(of(api, kind, none(), none()), Standing::Current, "");
+        }
+        let mut leaving = of("v1", "ConfigMap", none(), none());
+        leaving.set_at(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
+        check(leaving, Standing::InProgress, "is being deleted");
     }
 }

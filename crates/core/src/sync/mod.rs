@@ -10,7 +10,7 @@
 //! [`check`] refuses what must never happen.
 
 pub mod allow;
-mod announce;
+pub mod announce;
 pub mod bond;
 pub mod by_hand;
 pub mod compare;

@@ -23,12 +23,10 @@ pub struct Pods {
 impl Pods {
     /// Counts pods; `failed` says why some could not be created.
     pub fn of<'p>(pods: impl Iterator<Item = &'p Value>, wanted: usize, failed: Option<String>) -> Pods {
-        let staying = |pod: &&Value| pod.at(&["metadata", "deletionTimestamp"]).is_none_or(Value::is_null);
-        let mut pods: Vec<&Value> = pods.filter(staying).collect();
-        pods.sort_by_key(|pod| pod.str_at(&["metadata", "name"]).unwrap_or_default());
+        let pods: Vec<&Value> = pods.filter(|pod| stays(pod)).collect();
         let ready = pods.iter().filter(|pod| is_true(pod, "Ready")).count();
-        let worst = pods.iter().filter_map(|pod| why(pod)).min_by_key(|(rank, _)| *rank);
-        Pods { ready, wanted, why: worst.map(|(_, words)| words).or(failed) }
+        let worst = worst(pods.into_iter()).map(|(_, words)| words);
+        Pods { ready, wanted, why: worst.or(failed) }
     }
 
     /// `0 of 2 new pods ready: ImagePullBackOff: web:9 not found`
@@ -38,9 +36,16 @@ impl Pods {
     }
 }
 
-/// Why one pod is not ready, if it says so.
-pub fn trouble(pod: &Value) -> Option<String> {
-    why(pod).map(|(_, words)| words)
+/// The pod that needs somebody's help most, and why it is not ready.
+pub fn worst<'p>(pods: impl Iterator<Item = &'p Value>) -> Option<(&'p Value, String)> {
+    let mut pods: Vec<&Value> = pods.filter(|pod| stays(pod)).collect();
+    pods.sort_by_key(|pod| pod.str_at(&["metadata", "name"]).unwrap_or_default());
+    let reasons = pods.into_iter().filter_map(|pod| why(pod).map(|(rank, words)| (rank, pod, words)));
+    reasons.min_by_key(|(rank, _, _)| *rank).map(|(_, pod, words)| (pod, words))
+}
+
+fn stays(pod: &Value) -> bool {
+    pod.at(&["metadata", "deletionTimestamp"]).is_none_or(Value::is_null)
 }
 
 /// What needs somebody's help most is said first.

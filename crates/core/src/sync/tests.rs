@@ -674,7 +674,7 @@ fn why_pods_were_not_ready_outlives_them() {
     scene.details.clear();
     scene.rollout("Degraded", &good, &bad);
     scene.pass();
-    let words = "web: held since commit 22222222: aborted: it timed out; its new pods were not ready: ImagePullBackOff: web:9 not found; \
+    let words = "web: held since commit 22222222: aborted: its new pods were not ready: ImagePullBackOff: web:9 not found; it timed out; \
                  a commit that changes its pod template, or `tidegate retry rollout web`, goes on";
     scene.last(2, State::Failure, words);
     scene.push(3, &rollout("web:3"));

@@ -219,7 +219,7 @@ pub struct RolloutTree {
     pub message: String,
     /// What it waits for.
     pub wait: Option<Wait>,
-    /// A pod of the new version that does not come up, and why.
+    /// A pod of the new version that is not ready, or its ReplicaSet that cannot create one, and why.
     pub trouble: Option<(String, String)>,
     /// What its running analysis has measured last, and what it wants.
     pub measured: Option<String>,
@@ -248,6 +248,15 @@ pub struct ExperimentTree {
     pub root: Node,
 }
 
+/// The pod of a ReplicaSet that needs help most, or the ReplicaSet if it cannot create one, and why.
+fn trouble(set: &Value, all: &[Value]) -> Option<(String, String)> {
+    let uid = set.str_at(&["metadata", "uid"])?;
+    let own = all.iter().filter(|pod| controller(pod).as_deref() == Some(uid));
+    let name = |of: &Value| of.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
+    let failed = || Some((name(set), detail::failure(set)?));
+    pods::worst(own).map(|(pod, why)| (name(pod), why)).or_else(failed)
+}
+
 impl RolloutTree {
     /// The tree of a Rollout.
     pub fn of(object: &Value, seen: &Seen) -> RolloutTree {
@@ -259,16 +268,8 @@ impl RolloutTree {
         let experiments = node::experiments(seen, uid);
         let images = node::images(&sets, experiments.iter().flat_map(|experiment| &experiment.sets));
         let status = &rollout.status;
-        let trouble = sets
-            .iter()
-            .filter(|set| set.hash == status.current_pod_hash)
-            .flat_map(|set| &set.node.children)
-            .find_map(node::trouble)
-            .map(|(name, word)| {
-                let is_it = |pod: &&Value| pod.str_at(&["metadata", "name"]) == Some(&name);
-                let words = seen.pods.iter().find(is_it).and_then(pods::trouble);
-                (name, words.filter(|words| words.starts_with(&word)).unwrap_or(word))
-            });
+        let newest = sets.iter().filter(|set| set.hash == status.current_pod_hash);
+        let trouble = newest.map(|set| set.object).find_map(|set| trouble(set, &seen.pods));
         let owners: Vec<&str> = seen
             .experiments
             .iter()

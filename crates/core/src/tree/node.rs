@@ -192,12 +192,6 @@ fn pod_icon(word: &str) -> Icon {
     }
 }
 
-/// A pod that does not come up by itself, and the word for it.
-pub(super) fn trouble(pod: &Node) -> Option<(String, String)> {
-    let status = pod.status.as_ref()?;
-    matches!(status.icon, Icon::Bad | Icon::Warning).then(|| (pod.name.clone(), status.word.clone()))
-}
-
 /// The AnalysisRuns of an owner, newest revision first, then oldest first, with their revisions.
 pub(super) fn runs(seen: &Seen, owner: &str) -> Vec<(i64, Node)> {
     let mut owned: Vec<&Value> = seen.runs.iter().filter(|run| is_owned(run, owner)).collect();
