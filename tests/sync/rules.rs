@@ -135,8 +135,18 @@ async fn s60_a_superseded_commit_never_succeeds() {
 
 #[tokio::test(start_paused = true)]
 async fn s60_a_commit_that_changes_no_object_has_the_outcome_of_the_one_that_did() {
-    let mut scene = Scene::new();
-    let first = scene.push(&[("deploy/web.yaml", &web("web:1"))]).await;
+    // What is recorded is a ConfigMap of ours, or a status that is patched.
+    for is_object in [false, true] {
+        the_outcome_of_the_one_that_did(if is_object { Scene::objects() } else { Scene::new() }, is_object).await;
+    }
+}
+
+async fn the_outcome_of_the_one_that_did(mut scene: Scene, is_object: bool) {
+    let first = scene.repository.commit(&[("deploy/web.yaml", &web("web:1"))]);
+    if is_object {
+        scene.source(source("shop", "deploy"));
+    }
+    scene.hint().await;
     scene.until(&first, State::Success).await;
     // A crashing image, and two seconds later a commit that changes only a text.
     let guilty = scene.push(&[("deploy/web.yaml", &web("web:crash"))]).await;
@@ -159,6 +169,11 @@ async fn s60_a_commit_that_changes_no_object_has_the_outcome_of_the_one_that_did
     let words = format!("no change under deploy; same as {}: rolled out: 3 objects", &fix[..8]);
     assert_eq!(scene.until(&text, State::Success).await, words);
     assert_eq!(scene.last(&fix).unwrap().state, State::Success);
+    // Those before it had their last word.
+    assert_eq!(scene.last(&guilty).unwrap().words, failed);
+    for before in [&innocent, &later] {
+        assert_eq!(scene.last(before).unwrap().words, same(&failed));
+    }
     scene.end().await;
 }
 

@@ -196,11 +196,7 @@ pub async fn record(
         Kept::Object(_, version) => {
             let (mut status, before) =
                 if same { (api::write(&short), api::write(&parts(old).0)) } else { (api::write(new), api::write(old)) };
-            for (key, _) in before.as_map().into_iter().flat_map(|map| map.iter()) {
-                if status.get(key).is_none() {
-                    status.set_at(&[key], Value::Null);
-                }
-            }
+            forget(&before, &mut status);
             let mut patch = value!({"metadata": {"resourceVersion": version.to_string()}});
             patch.set_at(&["status"], status);
             let written = api.patch(&git_sources(), &subject.place, "status", &patch).await?;
@@ -226,6 +222,18 @@ pub async fn record(
             map.set_at(&["data", "inventory"], api::write(&inventory).to_json());
             api.apply(&config_maps(), &place, &map, Force::Taken, Run::Wet).await?;
             Ok(None)
+        }
+    }
+}
+
+/// Says in a merge patch that what was there before and is not wanted any more goes, however deep it stands: what a patch leaves out
+/// stays.
+fn forget(before: &Value, after: &mut Value) {
+    let (Some(before), Some(after)) = (before.as_map(), after.as_map_mut()) else { return };
+    for (key, old) in before.iter() {
+        match after.get_mut(key) {
+            Some(new) => forget(old, new),
+            None => drop(after.insert(key.clone(), Value::Null)),
         }
     }
 }
