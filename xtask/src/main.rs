@@ -1,5 +1,7 @@
 //! `cargo xtask`: the helper commands of this repository in one place. Each runs what CONTRIBUTING would otherwise ask people to type.
 
+#![warn(unreachable_pub)]
+
 use std::{
     env,
     ffi::OsStr,

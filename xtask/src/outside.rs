@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// What mdbook sends, `[context, book]`, made into the book that it wants back.
-pub fn preprocess(text: &str) -> Result<String, String> {
+pub(crate) fn preprocess(text: &str) -> Result<String, String> {
     let sent: Value = serde_json::from_str(text).map_err(|error| format!("mdbook sends something else: {error}"))?;
     let repository = sent.pointer("/0/config/output/html/git-repository-url").and_then(Value::as_str);
     let repository = repository.ok_or("docs/book.toml has no git-repository-url")?;

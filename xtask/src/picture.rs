@@ -13,7 +13,7 @@ const TITLE: usize = 34;
 const SECONDS: f32 = 0.3;
 
 /// The picture of a program's output.
-pub fn svg(output: &str) -> String {
+pub(crate) fn svg(output: &str) -> String {
     let lines: Vec<String> =
         std::iter::once("$ tidegate demo".to_owned()).chain(output.lines().map(shortened)).collect();
     let width = (COLUMNS as f32 * LETTER) as usize + 2 * MARGIN;

@@ -4,6 +4,8 @@
 //! [`tidegate_kubernetes`]. `controllers` plays the rest of the world, `http` is a thin front for kubectl and for kube's
 //! client.
 
+#![warn(unreachable_pub)]
+
 pub mod controllers;
 pub mod discovery;
 pub mod http;

@@ -4,6 +4,8 @@
 //! The embedded cluster answers with it, `model` reads manifests with it, `sync` compares objects with it: one
 //! knowledge, so that a lint, a forecast and a cluster cannot disagree. Never does I/O, never reads a clock.
 
+#![warn(unreachable_pub)]
+
 pub mod apply;
 pub mod builtin;
 pub mod clock;

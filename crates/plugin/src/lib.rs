@@ -12,6 +12,8 @@
 //! A plugin is a stranger's program: everything it sends is bounded, everything it does has a deadline, and what it costs
 //! are its own calls.
 
+#![warn(unreachable_pub)]
+
 pub mod answer;
 pub mod call;
 pub mod client;

@@ -90,8 +90,6 @@ pub mod annotation {
     pub const MANAGED_BY: &str = "argo-rollouts.argoproj.io/managed-by-rollouts";
     /// On a stable ReplicaSet whose idle pods give way to new ones.
     pub const GIVES_WAY: &str = "tidegate.dev/gives-way";
-    /// Not used any more.
-    pub const RESTARTED_AFTER: &str = "argo-rollouts.argoproj.io/restarted-after";
     /// Which notifications were sent.
     pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
     /// What kubectl last applied.
@@ -122,7 +120,7 @@ pub mod annotation {
     pub const DIGEST: &str = "tidegate.dev/digest";
     /// The hash of a Rollout's pod template, and the commit that brought this template.
     pub const TEMPLATE: &str = "tidegate.dev/template";
-    /// `true`: the object is deleted and made anew where a field of it cannot change.
+    /// `true`: the object is deleted and created again where a field of it cannot change.
     pub const REPLACE: &str = "tidegate.dev/replace";
     /// `disabled`: the object is never pruned.
     pub const PRUNE: &str = "tidegate.dev/prune";
@@ -295,10 +293,6 @@ pub mod reason {
     pub const SWITCH_SERVICE: &str = "SwitchService";
     /// The new version is there.
     pub const NEW_REPLICA_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
-    /// An analysis failed.
-    pub const ANALYSIS_RUN_FAILED: &str = "AnalysisRunFailed";
-    /// An experiment failed.
-    pub const EXPERIMENT_FAILED: &str = "ExperimentFailed";
     /// An experiment was begun.
     pub const EXPERIMENT_CREATED: &str = "ExperimentCreated";
     /// An experiment is over.
@@ -311,26 +305,12 @@ pub mod reason {
     pub const ROLLOUT_DELETED: &str = "RolloutDeleted";
     /// A ReplicaSet was scaled.
     pub const SCALING_REPLICA_SET: &str = "ScalingReplicaSet";
-    /// A Service is not as it should be.
-    pub const SERVICE_REFERENCE: &str = "ServiceReferenceError";
-    /// A step plugin has got on.
-    pub const STEP_PLUGIN_TRANSITION: &str = "StepPluginTransition";
-    /// The load balancer agrees.
-    pub const TARGET_GROUP_VERIFIED: &str = "TargetGroupVerified";
-    /// The load balancer does not agree yet.
-    pub const TARGET_GROUP_UNVERIFIED: &str = "TargetGroupUnverified";
-    /// The load balancer could not be asked.
-    pub const TARGET_GROUP_VERIFY_ERROR: &str = "TargetGroupVerifyError";
     /// The weights could not be checked.
     pub const WEIGHT_VERIFY_ERROR: &str = "WeightVerifyError";
-    /// There is no such load balancer.
-    pub const LOAD_BALANCER_NOT_FOUND: &str = "LoadBalancerNotFound";
     /// Our own: the template holds a value that no pod can have.
     pub const MALFORMED_TEMPLATE: &str = "MalformedTemplate";
     /// The Rollout was first seen.
     pub const ADDED_TO_INFORMER: &str = "RolloutAddedToInformer";
-    /// A ReplicaSet could not be changed.
-    pub const REPLICA_SET_UPDATE_ERROR: &str = "ReplicaSetUpdateError";
     /// An analysis is ended early.
     pub const ANALYSIS_RUN_TERMINATING: &str = "AnalysisRunTerminating";
     /// Istio was told; with a blank, as it has always been.
@@ -353,28 +333,12 @@ pub mod reason {
     pub const PATCHING_ALB_INGRESS: &str = "PatchingALBIngress";
     /// There is a TrafficSplit now.
     pub const TRAFFIC_SPLIT_CREATED: &str = "TrafficSplitCreated";
-    /// A TrafficSplit could not be created.
-    pub const TRAFFIC_SPLIT_NOT_CREATED: &str = "TrafficSplitNotCreated";
     /// There is no such Mapping.
     pub const AMBASSADOR_MAPPING_NOT_FOUND: &str = "AmbassadorMappingNotFound";
     /// A Mapping is not as it should be.
     pub const AMBASSADOR_MAPPING_CONFIG_ERROR: &str = "AmbassadorMappingConfigError";
-    /// A Mapping could not be deleted.
-    pub const CANARY_MAPPING_CLEANUP_ERROR: &str = "CanaryMappingCleanupError";
-    /// A Mapping could not be created.
-    pub const CANARY_MAPPING_CREATION_ERROR: &str = "CanaryMappingCreationError";
-    /// A Mapping could not be changed.
-    pub const CANARY_MAPPING_UPDATE_ERROR: &str = "CanaryMappingUpdateError";
     /// Ambassador was told.
     pub const CANARY_MAPPING_WEIGHT_UPDATE: &str = "CanaryMappingWeightUpdate";
-    /// A TraefikService could not be changed.
-    pub const TRAEFIK_SERVICE_UPDATE_ERROR: &str = "TraefikServiceUpdateError";
-    /// An ApisixRoute could not be created.
-    pub const APISIX_ROUTE_CREATE_ERROR: &str = "ApisixRouteCreateError";
-    /// An ApisixRoute could not be changed.
-    pub const APISIX_ROUTE_UPDATE_ERROR: &str = "ApisixRouteUpdateError";
-    /// An ApisixRoute could not be deleted.
-    pub const APISIX_ROUTE_DELETE_ERROR: &str = "ApisixRouteDeleteError";
 
     /// Of an AnalysisRun that has got on: `AnalysisRunFailed`.
     pub fn analysis_run(phase: &str) -> String {
@@ -396,10 +360,6 @@ pub mod reason {
 
 /// Messages of conditions and events.
 pub mod message {
-    /// Of a missing field.
-    pub fn missing_field(path: &str) -> String {
-        format!("Rollout has missing field '{path}'")
-    }
     /// Of an invalid specification.
     pub fn invalid_spec(rollout: &str, problem: &str) -> String {
         format!("The Rollout {} is invalid: {problem}", quoted(rollout))
@@ -466,11 +426,6 @@ pub mod message {
     /// Of a new ReplicaSet, in an event.
     pub fn created_replica_set(set: &str, revision: i64) -> String {
         format!("Created ReplicaSet {set} (revision {revision})")
-    }
-
-    /// Of a ReplicaSet that was there already.
-    pub fn found_new_replica_set(set: &str) -> String {
-        format!("Found new replica set {}", quoted(set))
     }
 
     /// Of a new revision.
@@ -572,16 +527,6 @@ pub mod message {
         format!("Experiment {} has successfully ran and completed.", quoted(experiment))
     }
 
-    /// Of a failed analysis.
-    pub fn analysis_run_failed(run: &str, rollout: &str) -> String {
-        format!("AnalysisRun '{run}' owned by the Rollout '{}' failed.", quoted(rollout))
-    }
-
-    /// Of an experiment that does not get on.
-    pub fn experiment_failed(experiment: &str, rollout: &str) -> String {
-        format!("Experiment '{experiment}' owned by the Rollout '{}' has timed out.", quoted(rollout))
-    }
-
     /// Of an experiment that begins.
     pub fn experiment_created(experiment: &str) -> String {
         format!("Created Experiment '{experiment}'")
@@ -595,11 +540,6 @@ pub mod message {
     /// Of an analysis that is ended early.
     pub fn analysis_terminating(analysis: &str, run: &str) -> String {
         format!("Terminating {analysis} ({run})")
-    }
-
-    /// Of a metric that is decided.
-    pub fn metric_completed(metric: &str, phase: &str) -> String {
-        format!("Metric '{metric}' Completed. Result: {phase}")
     }
 
     /// Of a version of an Experiment that has got on.
@@ -627,62 +567,6 @@ pub mod message {
         format!("Scaled {direction} ReplicaSet {set} from {from} to {to}")
     }
 
-    /// Of a step plugin that has got on; steps count from 1.
-    pub fn step_plugin_moved(plugin: &str, step: usize, to: &str) -> String {
-        format!("Step plugin {plugin} (step {step}) transitioned to {to}")
-    }
-
-    /// Of a step plugin that was told of an abort.
-    pub fn step_plugin_aborted(plugin: &str, step: usize, phase: &str) -> String {
-        format!("Step plugin {plugin} (step {step}) aborted ({phase})")
-    }
-
-    /// Of a step plugin that was ended.
-    pub fn step_plugin_terminated(plugin: &str, step: usize, phase: &str) -> String {
-        format!("Step plugin {plugin} (step {step}) terminated ({phase})")
-    }
-
-    /// Of a target group that has its endpoints.
-    pub fn endpoints_verified(service: &str, group: &str, endpoints: usize) -> String {
-        format!("Service {service} (TargetGroup {group}) verified: {endpoints} endpoints registered")
-    }
-
-    /// Of a target group that has only some.
-    pub fn endpoints_unverified(service: &str, group: &str, registered: usize, of: usize) -> String {
-        format!("Service {service} (TargetGroup {group}) not verified: {registered}/{of} endpoints registered")
-    }
-
-    /// Of a target group that has its weight.
-    pub fn weight_verified(service: &str, group: &str, weight: i32) -> String {
-        format!("Service {service} (TargetGroup {group}) verified: canary weight {weight} set")
-    }
-
-    /// Of a target group that has another.
-    pub fn weight_unverified(service: &str, group: &str, weight: i32, current: i32) -> String {
-        format!(
-            "Service {service} (TargetGroup {group}) not verified: canary weight {weight} not yet set (current: {current})"
-        )
-    }
-
-    /// Of a target group that could not be asked for.
-    pub fn target_group_error(service: &str, group: &str, error: &str) -> String {
-        format!("Failed to verify Service {service} (TargetGroup {group}): {error}")
-    }
-
-    /// Of weights that could not be checked.
-    pub fn weight_error(error: &str) -> String {
-        format!("Failed to verify weight: {error}")
-    }
-
-    /// Of a load balancer that is not there.
-    pub fn load_balancer_not_found(host: &str) -> String {
-        format!("Failed to find load balancer: {host}")
-    }
-
-    /// Of a return to the version that is stable.
-    pub const ROLLBACK_TO_STABLE: &str = "Rollback to stable ReplicaSets";
-    /// Of a return to a version of the rollback window that still runs.
-    pub const ROLLBACK_WITHIN_WINDOW: &str = "Rollback to active ReplicaSets within RollbackWindow";
     /// Of an experiment that ends because its analyses have.
     pub const REQUIRED_ANALYSES_COMPLETED: &str = "Required AnalysisRuns completed";
 

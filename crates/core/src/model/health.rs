@@ -6,8 +6,8 @@ use std::fmt;
 
 use super::{codec, memory::Hold};
 use crate::api::{
-    AnalysisRunStatus, BlueGreenStrategy, CanaryStep, CanaryStrategy, Condition, Rollout, RolloutCondition,
-    RolloutSpec, RolloutStatus, Time,
+    BlueGreenStrategy, CanaryStep, CanaryStrategy, Condition, Rollout, RolloutCondition, RolloutSpec, RolloutStatus,
+    Time,
     constants::{analysis_phase, annotation, condition, message, phase, reason},
 };
 
@@ -322,15 +322,6 @@ impl Standing {
             // Whoever waits for a person has not arrived, and has not failed either.
             Phase::Progressing | Phase::Paused => Standing::InProgress,
             Phase::Degraded => Standing::Stalled,
-        }
-    }
-
-    /// How an AnalysisRun stands: one that was inconclusive needs somebody to look at it.
-    pub fn of_run(status: &AnalysisRunStatus) -> Standing {
-        match status.phase.as_str() {
-            analysis_phase::SUCCESSFUL => Standing::Current,
-            analysis_phase::FAILED | analysis_phase::ERROR | analysis_phase::INCONCLUSIVE => Standing::Stalled,
-            _ => Standing::InProgress,
         }
     }
 

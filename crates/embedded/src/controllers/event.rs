@@ -47,7 +47,7 @@ pub enum Record {
     Dropped,
     /// A new event.
     New(Value),
-    /// An event of this name happened again; if it is gone by now, it is made anew.
+    /// An event of this name happened again; if it is gone by now, it is created again.
     Again {
         /// The event's name.
         name: Text,

@@ -11,14 +11,14 @@ use tokio::{io::DuplexStream, sync::mpsc, time::Instant};
 use crate::listen::Listener;
 
 /// A listener whose first answers are given; then come the connections of a channel.
-pub struct Failing {
+pub(crate) struct Failing {
     pub errors: Mutex<VecDeque<io::Error>>,
     connections: tokio::sync::Mutex<mpsc::Receiver<DuplexStream>>,
     asked: Arc<Mutex<Vec<Instant>>>,
 }
 
 /// The other side of it.
-pub struct Outside {
+pub(crate) struct Outside {
     pub connections: mpsc::Sender<DuplexStream>,
     /// When `accept` was called.
     pub asked: Arc<Mutex<Vec<Instant>>>,
@@ -26,19 +26,19 @@ pub struct Outside {
 
 impl Outside {
     /// Connects.
-    pub async fn connect(&self) -> DuplexStream {
+    pub(crate) async fn connect(&self) -> DuplexStream {
         let (near, far) = tokio::io::duplex(64 << 10);
         self.connections.send(far).await.unwrap();
         near
     }
 
-    pub fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
 }
 
 /// A listener that fails with these errors first.
-pub fn failing(errors: impl IntoIterator<Item = io::Error>) -> (Failing, Outside) {
+pub(crate) fn failing(errors: impl IntoIterator<Item = io::Error>) -> (Failing, Outside) {
     let (connections, receiver) = mpsc::channel(8);
     let asked = Arc::new(Mutex::new(Vec::new()));
     let errors = Mutex::new(errors.into_iter().collect());
@@ -62,7 +62,7 @@ impl Listener for Failing {
 }
 
 /// What a process gets that has as many files open as it may.
-pub fn too_many_files() -> io::Error {
+pub(crate) fn too_many_files() -> io::Error {
     const EMFILE: i32 = 24;
     io::Error::from_raw_os_error(EMFILE)
 }

@@ -1,4 +1,4 @@
-//! Server-side apply: who owns which field, and what an apply changes.
+//! Server-side apply: which field manager owns which field, and what an apply changes.
 //!
 //! Does what kube-apiserver's field manager does, in its words, down to its odd corners (two entries for one manager after
 //! a write to `/scale`, no time on an entry whose apply changed nothing). Objects and owners go in, objects and owners

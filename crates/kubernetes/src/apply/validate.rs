@@ -2,7 +2,7 @@
 
 use super::types::{Atom, ListType, MapType, Scalar, Type};
 use crate::{
-    schema::validate::go_value,
+    schema::validate::{go_type, go_value},
     status::{go_float, go_quoted},
     value::{Map, Value},
 };
@@ -162,18 +162,5 @@ fn go_syntax(value: &Value) -> String {
             let fields = map.iter().map(|(key, value)| format!("{}:{}", go_quoted(key), go_syntax(value)));
             format!("map[string]interface {{}}{{{}}}", fields.collect::<Vec<_>>().join(", "))
         }
-    }
-}
-
-/// Go's `%T`.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::Str(_) => "string",
-        Value::List(_) => "[]interface {}",
-        Value::Map(_) => "map[string]interface {}",
     }
 }

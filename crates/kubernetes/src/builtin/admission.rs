@@ -16,7 +16,7 @@ fn forbidden(pod: &Value, why: &str) -> Status {
 }
 
 /// A new pod's priority is that of its class, or of the class for pods that name none.
-pub fn prioritise(pod: &mut Value, context: &Context<'_>) -> Result<(), Status> {
+pub(super) fn prioritise(pod: &mut Value, context: &Context<'_>) -> Result<(), Status> {
     let named = pod.str_at(&["spec", "priorityClassName"]).unwrap_or_default().to_owned();
     let classes = (context.look)("scheduling.k8s.io", "priorityclasses");
     let class = match named.as_str() {
@@ -59,7 +59,7 @@ fn default_priority(classes: &[Value]) -> Option<&Value> {
 }
 
 /// There is one PriorityClass for pods that name none.
-pub fn only_default(class: &Value, context: &Context<'_>) -> Result<(), Status> {
+pub(super) fn only_default(class: &Value, context: &Context<'_>) -> Result<(), Status> {
     if class.get("globalDefault") != Some(&Value::Bool(true)) {
         return Ok(());
     }
@@ -74,7 +74,7 @@ pub fn only_default(class: &Value, context: &Context<'_>) -> Result<(), Status> 
 }
 
 /// A new pod with a runtime class runs where, and at the cost, its class says.
-pub fn runtime_class(pod: &mut Value, context: &Context<'_>) -> Result<(), Status> {
+pub(super) fn runtime_class(pod: &mut Value, context: &Context<'_>) -> Result<(), Status> {
     let Some(named) = pod.str_at(&["spec", "runtimeClassName"]).map(str::to_owned) else { return Ok(()) };
     let classes = (context.look)("node.k8s.io", "runtimeclasses");
     let Some(class) = classes.iter().find(|class| name(class) == named) else {
@@ -103,7 +103,7 @@ pub fn runtime_class(pod: &mut Value, context: &Context<'_>) -> Result<(), Statu
 }
 
 /// A new claim that names no class gets the newest default one.
-pub fn default_storage_class(claim: &mut Value, context: &Context<'_>) {
+pub(super) fn default_storage_class(claim: &mut Value, context: &Context<'_>) {
     let annotation = ["metadata", "annotations", "volume.beta.kubernetes.io/storage-class"];
     if claim.at(&["spec", "storageClassName"]).is_some() || claim.at(&annotation).is_some() {
         return;
@@ -115,7 +115,7 @@ pub fn default_storage_class(claim: &mut Value, context: &Context<'_>) {
 }
 
 /// A new Ingress that names no class gets the newest default one.
-pub fn default_ingress_class(ingress: &mut Value, context: &Context<'_>) {
+pub(super) fn default_ingress_class(ingress: &mut Value, context: &Context<'_>) {
     let annotation = ["metadata", "annotations", "kubernetes.io/ingress.class"];
     if ingress.at(&["spec", "ingressClassName"]).is_some() || ingress.at(&annotation).is_some() {
         return;

@@ -4,7 +4,7 @@ use super::{field::Field, resource};
 use crate::{names, value::Value};
 
 /// An autoscaler, new or changed. Of autoscaling/v1 there is less to say.
-pub fn validate(autoscaler: &Field, old: Option<&Value>) {
+pub(super) fn validate(autoscaler: &Field, old: Option<&Value>) {
     let spec = autoscaler.child("spec");
     let before = old.and_then(|old| old.get("spec"));
     if before.is_some_and(|before| before.is(spec.value)) {
@@ -212,7 +212,7 @@ fn scaling_rules(at: &Field) {
 }
 
 /// A write to `/status`.
-pub fn validate_status(autoscaler: &Field) {
+pub(super) fn validate_status(autoscaler: &Field) {
     let status = autoscaler.child("status");
     status.child("currentReplicas").non_negative();
     status.child("desiredReplicas").non_negative();

@@ -4,7 +4,7 @@ use super::{field::Field, gostruct, names_finalizer, pod, resource};
 use crate::{names, status::FieldError, value::Value};
 
 /// A new Namespace is active and guarded until it is empty.
-pub fn prepare_namespace(namespace: &mut Value) {
+pub(super) fn prepare_namespace(namespace: &mut Value) {
     namespace.set_at(&["status"], crate::value!({"phase": "Active"}));
     let mut finalizers = namespace.list_at(&["spec", "finalizers"]).to_vec();
     if !finalizers.contains(&Value::from("kubernetes")) {
@@ -15,7 +15,7 @@ pub fn prepare_namespace(namespace: &mut Value) {
 }
 
 /// A Namespace is always labelled with its name.
-pub fn label_namespace(namespace: &mut Value) {
+pub(super) fn label_namespace(namespace: &mut Value) {
     let label = ["metadata", "labels", "kubernetes.io/metadata.name"];
     let name = namespace.at(&["metadata", "name"]).cloned().unwrap_or_default();
     if namespace.at(&label) != Some(&name) {
@@ -24,7 +24,7 @@ pub fn label_namespace(namespace: &mut Value) {
 }
 
 /// A new Node takes no pods until it is ready.
-pub fn prepare_node(node: &mut Value) {
+pub(super) fn prepare_node(node: &mut Value) {
     let taint = "node.kubernetes.io/not-ready";
     let mut taints = node.list_at(&["spec", "taints"]).to_vec();
     let tainted = |t: &Value| t.str_at(&["key"]) == Some(taint) && t.str_at(&["effect"]) == Some("NoSchedule");
@@ -35,7 +35,7 @@ pub fn prepare_node(node: &mut Value) {
 }
 
 /// A Namespace, new or changed.
-pub fn validate_namespace(namespace: &Field) {
+pub(super) fn validate_namespace(namespace: &Field) {
     let spec = namespace.child("spec");
     let at = spec.child("finalizers");
     for finalizer in at.list() {
@@ -44,7 +44,7 @@ pub fn validate_namespace(namespace: &Field) {
 }
 
 /// A write to `namespaces/finalize`.
-pub fn validate_finalize(namespace: &Field) {
+pub(super) fn validate_finalize(namespace: &Field) {
     let spec = namespace.child("spec");
     spec.child("finalizers").items().for_each(|finalizer| finalizer_name(&finalizer, finalizer.text()));
 }
@@ -57,7 +57,7 @@ fn finalizer_name(at: &Field, name: &str) {
 }
 
 /// A write to `namespaces/status`.
-pub fn validate_namespace_status(namespace: &Field) {
+pub(super) fn validate_namespace_status(namespace: &Field) {
     let (metadata, status) = (namespace.child("metadata"), namespace.child("status"));
     let phase = status.child("phase").text();
     let (wanted, when) = match metadata.child("deletionTimestamp").is_set() {
@@ -71,7 +71,7 @@ pub fn validate_namespace_status(namespace: &Field) {
 }
 
 /// A Node, new or changed.
-pub fn validate_node(node: &Field, old: Option<&Value>) {
+pub(super) fn validate_node(node: &Field, old: Option<&Value>) {
     node_taints(node);
     node_amounts(node);
     if let Some(old) = old {
@@ -96,7 +96,7 @@ fn node_amounts(node: &Field) {
 }
 
 /// What holds for changes to a Node or to its status.
-pub fn validate_node_update(node: &Field, old: &Value) {
+pub(super) fn validate_node_update(node: &Field, old: &Value) {
     let (spec, status) = (node.child("spec"), node.child("status"));
     node_amounts(node);
     let addresses = status.child("addresses");
@@ -128,7 +128,7 @@ const SCOPES: [&str; 7] = [
 ];
 
 /// A ResourceQuota, new or changed.
-pub fn validate_quota(quota: &Field, old: Option<&Value>) {
+pub(super) fn validate_quota(quota: &Field, old: Option<&Value>) {
     let spec = quota.child("spec");
     amounts(&spec.child("hard"));
     let scopes = spec.child("scopes");
@@ -147,7 +147,7 @@ pub fn validate_quota(quota: &Field, old: Option<&Value>) {
 }
 
 /// A write to `resourcequotas/status`.
-pub fn validate_quota_status(quota: &Field) {
+pub(super) fn validate_quota_status(quota: &Field) {
     let status = quota.child("status");
     amounts(&status.child("hard"));
     amounts(&status.child("used"));
@@ -231,7 +231,7 @@ fn scope_selector(spec: &Field) {
 }
 
 /// A LimitRange, new or changed.
-pub fn validate_limit_range(range: &Field) {
+pub(super) fn validate_limit_range(range: &Field) {
     let mut seen: Vec<&str> = Vec::new();
     let spec = range.child("spec");
     for limit in spec.child("limits").items() {
@@ -319,7 +319,7 @@ fn limit_order(limit: &Field, kind: &str) {
 }
 
 /// A PriorityClass, new or changed.
-pub fn validate_priority_class(class: &Field, old: Option<&Value>) {
+pub(super) fn validate_priority_class(class: &Field, old: Option<&Value>) {
     let (value, policy) = (class.child("value"), class.child("preemptionPolicy"));
     if let Some(old) = old {
         if value.int() != old.int_at(&["value"]).unwrap_or(0) {
@@ -355,7 +355,7 @@ pub fn validate_priority_class(class: &Field, old: Option<&Value>) {
 }
 
 /// A Lease, new or changed.
-pub fn validate_lease(lease: &Field) {
+pub(super) fn validate_lease(lease: &Field) {
     let spec = lease.child("spec");
     let (duration, transitions) = (spec.child("leaseDurationSeconds"), spec.child("leaseTransitions"));
     if duration.is_set() && duration.int() <= 0 {
@@ -367,7 +367,7 @@ pub fn validate_lease(lease: &Field) {
 }
 
 /// A RuntimeClass, new or changed.
-pub fn validate_runtime_class(class: &Field, old: Option<&Value>) {
+pub(super) fn validate_runtime_class(class: &Field, old: Option<&Value>) {
     match old {
         None => class.child("handler").check(names::dns_label),
         Some(old) => class.child("handler").immutable(old.get("handler")),
@@ -375,7 +375,7 @@ pub fn validate_runtime_class(class: &Field, old: Option<&Value>) {
 }
 
 /// A ControllerRevision, new or changed.
-pub fn validate_controller_revision(revision: &Field, old: Option<&Value>) {
+pub(super) fn validate_controller_revision(revision: &Field, old: Option<&Value>) {
     revision.child("revision").non_negative();
     let data = revision.child("data");
     match old {

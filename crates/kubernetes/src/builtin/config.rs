@@ -12,7 +12,7 @@ use crate::{
 const SIZE_LIMIT: usize = 1 << 20;
 
 /// `stringData` is written, never stored: it becomes `data`.
-pub fn prepare_secret(secret: &mut Value, old: Option<&Value>) {
+pub(super) fn prepare_secret(secret: &mut Value, old: Option<&Value>) {
     if let Some(Value::Map(given)) = secret.remove_at(&["stringData"]) {
         for (key, text) in given.iter() {
             let encoded = STANDARD.encode(text.as_str().unwrap_or_default());
@@ -25,7 +25,7 @@ pub fn prepare_secret(secret: &mut Value, old: Option<&Value>) {
 }
 
 /// A ServiceAccount names its secrets by name only.
-pub fn prepare_service_account(account: &mut Value) {
+pub(super) fn prepare_service_account(account: &mut Value) {
     let secrets = account.list_at(&["secrets"]);
     if secrets.iter().all(|secret| secret.as_map().is_some_and(|map| map.len() == 1 && map.contains_key("name"))) {
         return;
@@ -39,7 +39,7 @@ pub fn prepare_service_account(account: &mut Value) {
 }
 
 /// A ConfigMap, new or changed.
-pub fn validate_config_map(map: &Field, old: Option<&Value>) {
+pub(super) fn validate_config_map(map: &Field, old: Option<&Value>) {
     if let Some(old) = old {
         immutable(map, old, &["data", "binaryData"]);
     }
@@ -82,7 +82,7 @@ fn decoded_length(base64: &str) -> usize {
 }
 
 /// A Secret, new or changed.
-pub fn validate_secret(secret: &Field, old: Option<&Value>) {
+pub(super) fn validate_secret(secret: &Field, old: Option<&Value>) {
     if let Some(old) = old {
         secret.child("type").immutable(old.get("type"));
         immutable(secret, old, &["data"]);

@@ -1,7 +1,7 @@
 //! The syntax of a CronJob's schedule, and what is wrong with one in the words of the real server's parser.
 
 /// What is wrong with this schedule, if anything.
-pub fn problem(schedule: &str) -> Option<String> {
+pub(super) fn problem(schedule: &str) -> Option<String> {
     let mut spec = schedule;
     if spec.starts_with("TZ=") || spec.starts_with("CRON_TZ=") {
         // A zone must be followed by the schedule; the zone itself is refused elsewhere.

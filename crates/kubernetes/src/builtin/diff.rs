@@ -12,7 +12,7 @@ const CONTEXT: usize = 3;
 type Run = (usize, usize, usize);
 
 /// The changes from `old` to `new`; empty if there are none.
-pub fn unified(old: &str, new: &str) -> String {
+pub(super) fn unified(old: &str, new: &str) -> String {
     let (a, b): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let mut runs = Vec::new();
     find_runs(&a, &b, &places(&b), (0, a.len()), (0, b.len()), &mut runs);

@@ -34,7 +34,7 @@ const EVENTS: Names = Names {
 };
 
 /// An event, new or changed. Rules are stricter in the newer group.
-pub fn validate(group: &str, event: &Field, old: Option<&Value>) {
+pub(super) fn validate(group: &str, event: &Field, old: Option<&Value>) {
     let names = if group.is_empty() { &CORE } else { &EVENTS };
     legacy(event, names);
     if group.is_empty() {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Where problems are noted, in the order they are found.
-pub struct Problems {
+pub(super) struct Problems {
     noted: RefCell<Vec<FieldError>>,
     judge: Judge,
 }
@@ -46,12 +46,12 @@ enum Step<'p> {
 static ABSENT: Value = Value::Null;
 
 /// The problems `rules` find in `value`.
-pub fn judge(value: &Value, rules: impl FnOnce(&Field)) -> Vec<FieldError> {
+pub(super) fn judge(value: &Value, rules: impl FnOnce(&Field)) -> Vec<FieldError> {
     judge_as(Judge::Server, value, rules)
 }
 
 /// The problems `rules` find in `value` if this one judges.
-pub fn judge_as(judge: Judge, value: &Value, rules: impl FnOnce(&Field)) -> Vec<FieldError> {
+pub(super) fn judge_as(judge: Judge, value: &Value, rules: impl FnOnce(&Field)) -> Vec<FieldError> {
     let problems = Problems { noted: RefCell::default(), judge };
     rules(&Field { value, parent: None, step: Step::Root, problems: &problems });
     let mut noted = problems.noted.into_inner();

@@ -37,14 +37,14 @@ fn members(line: &'static str) -> Option<(&'static str, Vec<Member>)> {
 }
 
 /// `value` as Go prints the struct of this name, on one line.
-pub fn print(name: &str, value: &Value) -> String {
+pub(super) fn print(name: &str, value: &Value) -> String {
     let mut out = String::new();
     line(&mut out, &object(name, value, &Value::Null));
     out
 }
 
 /// `value` as Go prints the struct of this name, one field per line.
-pub fn pretty(name: &str, value: &Value) -> String {
+pub(super) fn pretty(name: &str, value: &Value) -> String {
     let mut out = String::new();
     indented(&mut out, &object(name, value, &Value::Null), 0);
     out

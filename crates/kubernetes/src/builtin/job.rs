@@ -7,7 +7,7 @@ const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller
 const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 
 /// A new Job chooses its pods by its own uid, unless it says that it brings its selector.
-pub fn prepare_create(job: &mut Value, context: &Context<'_>) {
+pub(super) fn prepare_create(job: &mut Value, context: &Context<'_>) {
     job.set_at(&["status"], Value::object());
     // Labels that the defaults took over from the template are one map with the template's, upstream and here.
     let template_labels = ["spec", "template", "metadata", "labels"];
@@ -40,7 +40,7 @@ fn generate_selector(job: &mut Value, context: &Context<'_>) {
 }
 
 /// A new Job.
-pub fn validate_create(job: &Field) {
+pub(super) fn validate_create(job: &Field) {
     whole(job, None);
 }
 
@@ -330,7 +330,7 @@ fn index_count(text: &str, completions: i64) -> Result<i64, String> {
 }
 
 /// A changed Job.
-pub fn validate_update(job: &Field, old: &Value) {
+pub(super) fn validate_update(job: &Field, old: &Value) {
     let spec = job.child("spec");
     let before = old.get("spec").unwrap_or(&Value::Null);
     if spec.value.is(before) {
@@ -399,7 +399,7 @@ fn is_true(job: &Value, condition: &str) -> bool {
 }
 
 /// A write to `jobs/status`: a finished Job stays finished and adds up.
-pub fn validate_status(job: &Field, old: &Value) {
+pub(super) fn validate_status(job: &Field, old: &Value) {
     let status = job.child("status");
     for name in ["active", "succeeded", "failed", "ready", "terminating"] {
         status.child(name).non_negative();
@@ -531,7 +531,7 @@ fn no_way_back(job: &Field, status: &Field, old: &Value) {
 }
 
 /// A CronJob, new or changed.
-pub fn validate_cron(cron_job: &Field, old: Option<&Value>) {
+pub(super) fn validate_cron(cron_job: &Field, old: Option<&Value>) {
     let spec = cron_job.child("spec");
     let before = old.and_then(|old| old.get("spec"));
     if before.is_none_or(|before| !spec.value.is(before)) {

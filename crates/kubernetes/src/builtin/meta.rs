@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// `map[string]string` of labels: keys and values are both blamed on the map itself.
-pub fn labels(at: &Field) {
+pub(super) fn labels(at: &Field) {
     for (key, value) in at.entries() {
         names::label_key(key).into_iter().for_each(|message| at.refuse(key, message));
         names::label_value(value.text()).into_iter().for_each(|message| at.refuse(value.text(), message));
@@ -18,7 +18,7 @@ pub fn labels(at: &Field) {
 const ANNOTATIONS_LIMIT: usize = 256 << 10;
 
 /// Keys and total size of annotations.
-pub fn annotations(at: &Field) {
+pub(super) fn annotations(at: &Field) {
     let mut size = 0;
     for (key, value) in at.entries() {
         let lower = key.to_lowercase();
@@ -31,7 +31,7 @@ pub fn annotations(at: &Field) {
 }
 
 /// `metav1.LabelSelector`; an absent one is fine.
-pub fn selector(at: &Field) {
+pub(super) fn selector(at: &Field) {
     labels(&at.child("matchLabels"));
     for requirement in at.child("matchExpressions").items() {
         let (operator, values) = (requirement.child("operator"), requirement.child("values"));
@@ -51,13 +51,13 @@ pub fn selector(at: &Field) {
 }
 
 /// Whether a selector says nothing at all.
-pub fn is_empty_selector(selector: &Value) -> bool {
+pub(super) fn is_empty_selector(selector: &Value) -> bool {
     selector.get("matchLabels").and_then(Value::as_map).is_none_or(Map::is_empty)
         && selector.list_at(&["matchExpressions"]).is_empty()
 }
 
 /// Whether a selector chooses these labels; `None` if it is no valid selector. An absent selector chooses nothing.
-pub fn selects(selector: &Value, labels: &Value) -> Option<bool> {
+pub(super) fn selects(selector: &Value, labels: &Value) -> Option<bool> {
     if selector.is_null() {
         return Some(false);
     }

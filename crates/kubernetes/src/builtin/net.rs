@@ -8,7 +8,7 @@ use super::field::Field;
 use crate::{names, value::Value};
 
 /// An address as Go's lax parser reads it.
-pub fn parse_ip(text: &str) -> Option<IpAddr> {
+pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     }
@@ -26,7 +26,7 @@ fn decimal(digits: &str) -> Option<u8> {
 
 /// A block of addresses: its first address and how many leading bits are fixed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Block {
+pub(super) struct Block {
     network: u128,
     width: u8,
     /// The length of the prefix.
@@ -34,7 +34,7 @@ pub struct Block {
 }
 
 /// A CIDR block as Go's lax parser reads it.
-pub fn parse_block(text: &str) -> Option<Block> {
+pub(super) fn parse_block(text: &str) -> Option<Block> {
     let (address, prefix) = text.split_once('/')?;
     let (bits, width) = match parse_ip(address)? {
         IpAddr::V4(ip) => (u128::from(u32::from(ip)), 32),
@@ -48,7 +48,7 @@ pub fn parse_block(text: &str) -> Option<Block> {
 
 impl Block {
     /// Whether every address of `other` is in this block and some are not.
-    pub fn strictly_contains(&self, other: &Block) -> bool {
+    pub(super) fn strictly_contains(&self, other: &Block) -> bool {
         let free = u32::from(self.width - self.prefix);
         self.width == other.width
             && self.prefix < other.prefix
@@ -57,28 +57,28 @@ impl Block {
 }
 
 /// An address, unless it was there already.
-pub fn ip(at: &Field, before: &[Value]) {
+pub(super) fn ip(at: &Field, before: &[Value]) {
     if !before.contains(at.value) && parse_ip(at.text()).is_none() {
         at.refuse(at.text(), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     }
 }
 
 /// A CIDR block, unless it was there already.
-pub fn cidr(at: &Field, before: &[Value]) {
+pub(super) fn cidr(at: &Field, before: &[Value]) {
     if !before.contains(at.value) {
         cidr_text(at, at.text());
     }
 }
 
 /// This text must be a CIDR block.
-pub fn cidr_text(at: &Field, text: &str) {
+pub(super) fn cidr_text(at: &Field, text: &str) {
     if parse_block(text).is_none() {
         at.refuse(text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
     }
 }
 
 /// An address that traffic can be sent to.
-pub fn endpoint_ip(at: &Field) {
+pub(super) fn endpoint_ip(at: &Field) {
     let Some(ip) = parse_ip(at.text()) else {
         at.refuse(at.text(), "must be a valid IP address");
         return;
@@ -102,7 +102,7 @@ pub fn endpoint_ip(at: &Field) {
 }
 
 /// A domain name of at least two labels.
-pub fn qualified_domain(at: &Field) {
+pub(super) fn qualified_domain(at: &Field) {
     let name = at.text().strip_suffix('.').unwrap_or(at.text());
     if at.text().is_empty() {
         return at.required("");
@@ -123,7 +123,7 @@ pub fn qualified_domain(at: &Field) {
 }
 
 /// `example.com/some/path`
-pub fn domain_prefixed_path(at: &Field) {
+pub(super) fn domain_prefixed_path(at: &Field) {
     let whole = at.text();
     if whole.is_empty() {
         return at.required("");

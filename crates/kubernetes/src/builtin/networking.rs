@@ -4,7 +4,7 @@ use super::{field::Field, meta, net};
 use crate::{names, value::Value};
 
 /// An Ingress, new or changed.
-pub fn validate_ingress(ingress: &Field, old: Option<&Value>) {
+pub(super) fn validate_ingress(ingress: &Field, old: Option<&Value>) {
     let spec = ingress.child("spec");
     if old.and_then(|old| old.get("spec")).is_none_or(|old| !old.is(spec.value)) {
         ingress_spec(&spec);
@@ -121,7 +121,7 @@ fn reference(at: &Field) {
 }
 
 /// An IngressClass, new or changed.
-pub fn validate_ingress_class(class: &Field, old: Option<&Value>) {
+pub(super) fn validate_ingress_class(class: &Field, old: Option<&Value>) {
     let spec = class.child("spec");
     let controller = spec.child("controller");
     if let Some(old) = old {
@@ -148,7 +148,7 @@ pub fn validate_ingress_class(class: &Field, old: Option<&Value>) {
 }
 
 /// A NetworkPolicy, new or changed.
-pub fn validate_network_policy(policy: &Field, old: Option<&Value>) {
+pub(super) fn validate_network_policy(policy: &Field, old: Option<&Value>) {
     let spec = policy.child("spec");
     if old.and_then(|old| old.get("spec")).is_some_and(|old| old.is(spec.value)) {
         return;
@@ -231,7 +231,7 @@ fn ip_block(at: &Field) {
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 /// An EndpointSlice, new or changed.
-pub fn validate_endpoint_slice(slice: &Field, old: Option<&Value>) {
+pub(super) fn validate_endpoint_slice(slice: &Field, old: Option<&Value>) {
     let kind = slice.child("addressType");
     kind.one_of_required(&["FQDN", "IPv4", "IPv6"]);
     slice_ports(&slice.child("ports"));
@@ -338,7 +338,7 @@ fn hints(at: &Field) {
 }
 
 /// Endpoints, new or changed.
-pub fn validate_endpoints(endpoints: &Field, old: Option<&Value>) {
+pub(super) fn validate_endpoints(endpoints: &Field, old: Option<&Value>) {
     let subsets = endpoints.child("subsets");
     if old.is_some_and(|old| old.get("subsets").unwrap_or(&Value::Null) == subsets.value) {
         return;

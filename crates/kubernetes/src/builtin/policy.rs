@@ -4,7 +4,7 @@ use super::{field::Field, gostruct, meta, workload};
 use crate::{names, value::Value};
 
 /// A budget, new or changed.
-pub fn validate(budget: &Field, old: Option<&Value>) {
+pub(super) fn validate(budget: &Field, old: Option<&Value>) {
     let spec = budget.child("spec");
     if old.and_then(|old| old.get("spec")).is_some_and(|old| old.is(spec.value)) {
         return;
@@ -25,7 +25,7 @@ pub fn validate(budget: &Field, old: Option<&Value>) {
 }
 
 /// A write to `/status`.
-pub fn validate_status(budget: &Field) {
+pub(super) fn validate_status(budget: &Field) {
     let status = budget.child("status");
     conditions(&status.child("conditions"));
     for count in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {

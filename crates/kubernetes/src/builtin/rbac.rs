@@ -6,7 +6,7 @@ use crate::{names, status::FieldError, value::Value};
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// A Role or ClusterRole, new or changed.
-pub fn validate_role(kind: &str, role: &Field) {
+pub(super) fn validate_role(kind: &str, role: &Field) {
     for rule in role.child("rules").items() {
         let (verbs, urls) = (rule.child("verbs"), rule.child("nonResourceURLs"));
         if verbs.len() == 0 {
@@ -45,7 +45,7 @@ pub fn validate_role(kind: &str, role: &Field) {
 }
 
 /// A RoleBinding or ClusterRoleBinding, new or changed.
-pub fn validate_binding(kind: &str, binding: &Field, old: Option<&Value>) {
+pub(super) fn validate_binding(kind: &str, binding: &Field, old: Option<&Value>) {
     let role = binding.child("roleRef");
     role.child("apiGroup").one_of(&[GROUP]);
     let kinds: &[&str] = if kind == "RoleBinding" { &["Role", "ClusterRole"] } else { &["ClusterRole"] };

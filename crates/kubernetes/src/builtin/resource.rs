@@ -7,7 +7,7 @@ use crate::{names, value::Value};
 const UNIT: i128 = 1_000_000_000;
 
 /// A quantity in billionths; 0 if it is none. Amounts beyond what fits stay at the limit.
-pub fn amount(quantity: &Value) -> i128 {
+pub(super) fn amount(quantity: &Value) -> i128 {
     match quantity {
         Value::Int(n) => i128::from(*n) * UNIT,
         Value::Str(text) => parse(text).unwrap_or(0),
@@ -57,13 +57,13 @@ fn parse(text: &str) -> Option<i128> {
 }
 
 /// Whether a quantity is a whole number, rounded up to thousandths as upstream asks.
-pub fn is_whole(quantity: &Value) -> bool {
+pub(super) fn is_whole(quantity: &Value) -> bool {
     let thousandths = -(-amount(quantity)).div_euclid(UNIT / 1000);
     thousandths % 1000 == 0
 }
 
 /// `cpu`, `memory` and everything else without a domain.
-pub fn is_native(name: &str) -> bool {
+pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
@@ -77,7 +77,7 @@ fn is_extended(name: &str) -> bool {
 }
 
 /// Whether a request may be below its limit.
-pub fn may_overcommit(name: &str) -> bool {
+pub(super) fn may_overcommit(name: &str) -> bool {
     is_native(name) && !is_huge_page(name)
 }
 
@@ -107,7 +107,7 @@ const MEASURED: [&str; 10] = [
 ];
 
 /// Whether a ResourceQuota can limit it, of the resources without a domain.
-pub fn is_quota(name: &str) -> bool {
+pub(super) fn is_quota(name: &str) -> bool {
     COUNTED.contains(&name) || MEASURED.contains(&name) || is_huge_page(name) || name.starts_with("requests.hugepages-")
 }
 
@@ -116,7 +116,7 @@ fn is_standard(name: &str) -> bool {
 }
 
 /// The name of any resource.
-pub fn name(at: &Field, name: &str) {
+pub(super) fn name(at: &Field, name: &str) {
     let problems = names::label_key(name);
     if problems.is_empty() && !name.contains('/') && !is_standard(name) {
         at.refuse(name, "must be a standard resource type or fully qualified");
@@ -125,7 +125,7 @@ pub fn name(at: &Field, name: &str) {
 }
 
 /// The name of a resource a container can use.
-pub fn container_name(at: &Field, resource: &str) {
+pub(super) fn container_name(at: &Field, resource: &str) {
     name(at, resource);
     if !resource.contains('/') {
         if !["cpu", "memory", "ephemeral-storage"].contains(&resource) && !is_huge_page(resource) {
@@ -146,7 +146,7 @@ fn pod_name(at: &Field, resource: &str) {
 }
 
 /// The amount of a resource of this name.
-pub fn quantity(at: &Field, name: &str) {
+pub(super) fn quantity(at: &Field, name: &str) {
     if amount(at.value) < 0 {
         at.refuse(at.value, "must be greater than or equal to 0");
     }
@@ -165,7 +165,7 @@ fn huge_page(at: &Field, name: &str) {
 
 /// Whose resources are described.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub(super) enum Level {
     /// A container's.
     Container,
     /// Those of a pod as a whole.
@@ -173,7 +173,7 @@ pub enum Level {
 }
 
 /// `requests` and `limits`; `claims` are the names of the pod's resource claims.
-pub fn requirements(at: &Field, level: Level, claims: &[&str]) {
+pub(super) fn requirements(at: &Field, level: Level, claims: &[&str]) {
     let (limits, requests) = (at.child("limits"), at.child("requests"));
     let check_name = match level {
         Level::Container => container_name,

@@ -7,7 +7,7 @@ const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 
 /// A new volume waits to be bound; both volumes and claims are protected from deletion while in use.
-pub fn prepare_create(kind: &str, value: &mut Value, context: &Context<'_>) {
+pub(super) fn prepare_create(kind: &str, value: &mut Value, context: &Context<'_>) {
     let finalizer = match kind {
         "PersistentVolume" => {
             let mut status = Value::object();
@@ -33,7 +33,7 @@ pub fn prepare_create(kind: &str, value: &mut Value, context: &Context<'_>) {
 }
 
 /// A changed claim.
-pub fn prepare_claim_update(value: &mut Value) {
+pub(super) fn prepare_claim_update(value: &mut Value) {
     normalise_sources(value);
 }
 
@@ -57,7 +57,7 @@ fn normalise_sources(value: &mut Value) {
 }
 
 /// A write to the status of a volume notes when its phase changed.
-pub fn prepare_volume_status(value: &mut Value, old: &Value, context: &Context<'_>) {
+pub(super) fn prepare_volume_status(value: &mut Value, old: &Value, context: &Context<'_>) {
     let time = ["status", "lastPhaseTransitionTime"];
     let same_phase = value.at(&["status", "phase"]) == old.at(&["status", "phase"]);
     match (value.at(&time), same_phase) {
@@ -68,7 +68,7 @@ pub fn prepare_volume_status(value: &mut Value, old: &Value, context: &Context<'
 }
 
 /// `spec` of a claim.
-pub fn claim_spec(spec: &Field) {
+pub(super) fn claim_spec(spec: &Field) {
     let modes = spec.child("accessModes");
     if modes.len() == 0 {
         modes.required("at least 1 access mode is required");
@@ -125,13 +125,13 @@ fn data_source(at: &Field) {
 }
 
 /// The claim that an ephemeral volume asks for.
-pub fn claim_template(at: &Field) {
+pub(super) fn claim_template(at: &Field) {
     pod::template_metadata(&at.child("metadata"));
     claim_spec(&at.child("spec"));
 }
 
 /// A volume of a pod that a CSI driver provides.
-pub fn csi_volume(at: &Field) {
+pub(super) fn csi_volume(at: &Field) {
     driver(&at.child("driver"));
     let secret = at.child("nodePublishSecretRef");
     if secret.is_set() {
@@ -154,7 +154,7 @@ fn driver(at: &Field) {
 }
 
 /// A changed claim.
-pub fn validate_claim_update(claim: &Field, old: &Value) {
+pub(super) fn validate_claim_update(claim: &Field, old: &Value) {
     let spec = claim.child("spec");
     let old_spec = old.get("spec").unwrap_or(&Value::Null);
     if spec.value.is(old_spec) {
@@ -189,7 +189,7 @@ pub fn validate_claim_update(claim: &Field, old: &Value) {
 }
 
 /// `spec` of a volume.
-pub fn volume_spec(spec: &Field) {
+pub(super) fn volume_spec(spec: &Field) {
     let (modes, capacity) = (spec.child("accessModes"), spec.child("capacity"));
     if modes.len() == 0 {
         modes.required("");
@@ -275,7 +275,7 @@ fn volume_source(spec: &Field) {
 }
 
 /// A StorageClass, new or changed.
-pub fn validate_class(class: &Field, old: Option<&Value>) {
+pub(super) fn validate_class(class: &Field, old: Option<&Value>) {
     let provisioner = class.child("provisioner");
     match provisioner.text() {
         "" => provisioner.required(""),
@@ -300,7 +300,7 @@ pub fn validate_class(class: &Field, old: Option<&Value>) {
 }
 
 /// A volume, new or changed.
-pub fn validate_volume(volume: &Field, old: Option<&Value>) {
+pub(super) fn validate_volume(volume: &Field, old: Option<&Value>) {
     let spec = volume.child("spec");
     let before = old.and_then(|old| old.get("spec"));
     if before.is_some_and(|before| before.is(spec.value)) {

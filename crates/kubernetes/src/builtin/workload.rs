@@ -4,7 +4,7 @@ use super::{field::Field, gostruct, keep, meta, pod, storage};
 use crate::{names, value::Value};
 
 /// A new DaemonSet counts the versions of its template.
-pub fn prepare_daemon_set(value: &mut Value) {
+pub(super) fn prepare_daemon_set(value: &mut Value) {
     if value.int_at(&["spec", "templateGeneration"]).is_some_and(|generation| generation >= 1) {
         return;
     }
@@ -18,7 +18,7 @@ pub fn prepare_daemon_set(value: &mut Value) {
 const TEMPLATE_GENERATION: [&str; 3] = ["metadata", "annotations", "deprecated.daemonset.template.generation"];
 
 /// A changed DaemonSet counts on when its template changed.
-pub fn prepare_daemon_set_update(value: &mut Value, old: &Value) {
+pub(super) fn prepare_daemon_set_update(value: &mut Value, old: &Value) {
     let count = old.str_at(&TEMPLATE_GENERATION).and_then(|count| count.parse::<i64>().ok()).unwrap_or(0);
     let changed = value.at(&["spec", "template"]) != old.at(&["spec", "template"]);
     let count = (count + i64::from(changed)).to_string();
@@ -53,7 +53,7 @@ impl<'o> Before<'o> {
 }
 
 /// The spec of a kind of this family, new or changed.
-pub fn validate(kind: &str, object: &Field, old: Option<&Value>) {
+pub(super) fn validate(kind: &str, object: &Field, old: Option<&Value>) {
     let (spec, before) = (object.child("spec"), Before::of(old));
     if old.is_some() && spec.value.is(before.spec) {
         return;
@@ -121,7 +121,7 @@ fn runs_forever(template: &Field, owner: &str) {
 }
 
 /// The template of a ReplicaSet that is new, and whether its selector chooses it.
-pub fn new_template(spec: &Field) {
+pub(super) fn new_template(spec: &Field) {
     selected_template(spec, &Before::of(None));
 }
 
@@ -196,7 +196,7 @@ fn zero_if_absent(value: &Value) -> Value {
 }
 
 /// A number that is not negative, or a percentage.
-pub fn int_or_percent(at: &Field) {
+pub(super) fn int_or_percent(at: &Field) {
     match at.value.as_str() {
         Some(_) => at.check(names::percent),
         None => at.non_negative(),
@@ -204,7 +204,7 @@ pub fn int_or_percent(at: &Field) {
 }
 
 /// No more than 100 %.
-pub fn at_most_all(at: &Field) {
+pub(super) fn at_most_all(at: &Field) {
     if percent(at.value).is_some_and(|percent| percent > 100) {
         at.invalid("must not be greater than 100%");
     }
@@ -402,7 +402,7 @@ fn replication_controller(spec: &Field, before: &Before) {
 }
 
 /// A write to `/status`.
-pub fn validate_status(kind: &str, object: &Field, old: &Value) {
+pub(super) fn validate_status(kind: &str, object: &Field, old: &Value) {
     let status = object.child("status");
     let counts: &[&str] = match kind {
         "ReplicaSet" | "ReplicationController" => &[

@@ -23,14 +23,14 @@ const CARRIERS: [&str; 6] = [
 ];
 
 /// Whether an autoscaling/v1 object changes when it passes through v2.
-pub fn is_settled(v1: &Map) -> bool {
+pub(super) fn is_settled(v1: &Map) -> bool {
     let annotations = v1.get("metadata").and_then(|metadata| metadata.get("annotations"));
     v1.get("spec").is_some_and(|spec| spec.get("targetCPUUtilizationPercentage").is_some())
         && !annotations.is_some_and(|annotations| CARRIERS.iter().any(|key| annotations.get(key).is_some()))
         && v1.get("status").is_none_or(|status| status.get("currentCPUUtilizationPercentage").is_none())
 }
 
-pub fn to_v2(v1: &Value) -> Value {
+pub(super) fn to_v2(v1: &Value) -> Value {
     let carried = |key: &str| {
         let text = v1.str_at(&["metadata", "annotations", key])?;
         Value::from_json(text.as_bytes()).ok().filter(|json| !json.is_null())
@@ -59,7 +59,7 @@ pub fn to_v2(v1: &Value) -> Value {
     v2
 }
 
-pub fn to_v1(v2: &Value) -> Value {
+pub(super) fn to_v1(v2: &Value) -> Value {
     let mut v1 = without_carriers(v2);
     let mut carry = |key: &str, json: Json| v1.set_at(&["metadata", "annotations", key], json.to_string());
 

@@ -15,7 +15,7 @@ use super::place::Span;
 
 /// Blanks to put before lines of a text.
 #[derive(Debug, Default)]
-pub struct Indents(Vec<Indent>);
+pub(super) struct Indents(Vec<Indent>);
 
 #[derive(Debug)]
 struct Indent {
@@ -28,7 +28,7 @@ struct Indent {
 
 impl Indents {
     /// The lines of `text` that go on with a quoted text too far left.
-    pub fn of(text: &str) -> Indents {
+    pub(super) fn of(text: &str) -> Indents {
         let mut found = Indents::default();
         let mut scan = Scan::Plain;
         let (mut at, mut added) = (0, 0);
@@ -58,12 +58,12 @@ impl Indents {
     }
 
     /// Whether there is nothing to change.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The text with the blanks.
-    pub fn apply(&self, text: &str) -> String {
+    pub(super) fn apply(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + self.0.iter().map(|indent| indent.blanks).sum::<usize>());
         let mut from = 0;
         for indent in &self.0 {
@@ -76,7 +76,7 @@ impl Indents {
     }
 
     /// Whether all blanks lie in one of these stretches of the changed text, which are in order.
-    pub fn lie_in(&self, quoted: &[Span]) -> bool {
+    pub(super) fn lie_in(&self, quoted: &[Span]) -> bool {
         self.0.iter().all(|indent| {
             let next = quoted.partition_point(|span| span.end as usize <= indent.changed);
             quoted.get(next).is_some_and(|span| (span.start as usize) < indent.changed)
@@ -84,7 +84,7 @@ impl Indents {
     }
 
     /// Where a place of the changed text is in the original.
-    pub fn original(&self, span: Span) -> Span {
+    pub(super) fn original(&self, span: Span) -> Span {
         Span::new(self.offset(span.start), self.offset(span.end))
     }
 

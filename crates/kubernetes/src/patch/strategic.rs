@@ -538,15 +538,7 @@ fn go_kind(schema: &Schema) -> &'static str {
 
 /// What Go calls the type of a decoded value; `%s` of no type at all for null.
 fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::Str(_) => "string",
-        Value::List(_) => "[]interface {}",
-        Value::Map(_) => "map[string]interface {}",
-    }
+    if value.is_null() { "%!s(<nil>)" } else { crate::schema::validate::go_type(value) }
 }
 
 /// A value as Go's `%s` prints it, which is meant for strings only.

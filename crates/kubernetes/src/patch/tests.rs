@@ -134,7 +134,7 @@ fn put(value: &mut Value, path: &[Value], new: Option<&Value>) {
 }
 
 /// Any small value, with keys and texts that meet often, and those that mean something to a patch.
-pub fn any_value() -> impl Strategy<Value = Value> {
+pub(crate) fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -151,7 +151,7 @@ pub fn any_value() -> impl Strategy<Value = Value> {
 }
 
 /// Any small object.
-pub fn any_object() -> impl Strategy<Value = Value> {
+pub(crate) fn any_object() -> impl Strategy<Value = Value> {
     prop::collection::vec((text(), any_value()), 0..5).prop_map(|fields| Value::Map(fields.into_iter().collect()))
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// One step of a path and the way to it.
 #[derive(Debug, Clone, Copy)]
-pub struct Path<'a> {
+pub(super) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
     step: Step<'a>,
 }
@@ -20,30 +20,30 @@ enum Step<'a> {
 
 impl<'a> Path<'a> {
     /// The whole object.
-    pub const ROOT: Path<'static> = Path { parent: None, step: Step::Root };
+    pub(super) const ROOT: Path<'static> = Path { parent: None, step: Step::Root };
 
     /// Into a named field.
-    pub fn field(&'a self, name: &'a str) -> Path<'a> {
+    pub(super) fn field(&'a self, name: &'a str) -> Path<'a> {
         Path { parent: Some(self), step: Step::Field(name) }
     }
 
     /// Into a value of a map.
-    pub fn key(&'a self, key: &'a str) -> Path<'a> {
+    pub(super) fn key(&'a self, key: &'a str) -> Path<'a> {
         Path { parent: Some(self), step: Step::Key(key) }
     }
 
     /// Into an item of a list.
-    pub fn index(&'a self, index: usize) -> Path<'a> {
+    pub(super) fn index(&'a self, index: usize) -> Path<'a> {
         Path { parent: Some(self), step: Step::Index(index) }
     }
 
     /// Whether this is the whole object.
-    pub fn is_root(&self) -> bool {
+    pub(super) fn is_root(&self) -> bool {
         self.parent.is_none()
     }
 
     /// As the OpenAPI validator and the pruner write it: keys of maps stand after a dot, as fields do.
-    pub fn dotted(&self) -> String {
+    pub(super) fn dotted(&self) -> String {
         let mut text = String::new();
         self.write(&mut text, true);
         text

@@ -146,11 +146,6 @@ impl Quantity {
         Quantity { amount: Amount { mantissa: value.into(), scale: 0 }, format: Format::Decimal, kept: None }
     }
 
-    /// A number of thousandths.
-    pub fn from_milli(value: i64) -> Quantity {
-        Quantity { amount: Amount { mantissa: value.into(), scale: -3 }, format: Format::Decimal, kept: None }
-    }
-
     /// -1, 0 or 1.
     pub fn sign(&self) -> i32 {
         self.amount.mantissa.signum() as i32

@@ -253,14 +253,14 @@ impl Walk<'_> {
     }
 
     /// Says that a value has the wrong type.
-    pub fn wrong_type(&mut self, path: &Path<'_>, wanted: &str, given: &str) {
+    pub(super) fn wrong_type(&mut self, path: &Path<'_>, wanted: &str, given: &str) {
         let name = path.dotted();
         let words = format!("{name} in body must be of type {wanted}: \"{given}\"");
         self.push(name, Rule::TypeInvalid(given.into()), words);
     }
 
     /// The rules upstream looks at first: alternatives, texts and numbers.
-    pub fn first(&mut self, rules: &Rules, value: &Value, path: &Path<'_>) {
+    pub(super) fn first(&mut self, rules: &Rules, value: &Value, path: &Path<'_>) {
         if rules.has_clauses() && !value.is_null() {
             clause::check(self, rules, value, path);
         }
@@ -268,7 +268,7 @@ impl Walk<'_> {
     }
 
     /// The rules on texts and numbers.
-    pub fn scalar(&mut self, rules: &Rules, value: &Value, path: &Path<'_>) {
+    pub(super) fn scalar(&mut self, rules: &Rules, value: &Value, path: &Path<'_>) {
         match value {
             Value::Str(text) => self.text(rules, text, path),
             Value::Int(_) | Value::Float(_) => self.number(rules, value, path),
@@ -333,7 +333,7 @@ impl Walk<'_> {
     }
 
     /// The rules on a list as a whole.
-    pub fn items(&mut self, rules: &Rules, items: &[Value], path: &Path<'_>) {
+    pub(super) fn items(&mut self, rules: &Rules, items: &[Value], path: &Path<'_>) {
         let size = items.len() as i64;
         if let Some(least) = rules.min_items.filter(|least| size < *least) {
             self.invalid(path, size, format_args!("should have at least {least} items"));
@@ -347,7 +347,7 @@ impl Walk<'_> {
     }
 
     /// The rules on how many fields an object has, and which it may not have.
-    pub fn size(&mut self, rules: &Rules, map: &Map, path: &Path<'_>) {
+    pub(super) fn size(&mut self, rules: &Rules, map: &Map, path: &Path<'_>) {
         let size = map.len() as i64;
         if let Some(least) = rules.min_properties.filter(|least| size < *least) {
             self.invalid(path, size, format_args!("should have at least {least} properties"));
@@ -365,7 +365,7 @@ impl Walk<'_> {
     }
 
     /// The fields that must be there.
-    pub fn required(&mut self, rules: &Rules, map: &Map, path: &Path<'_>) {
+    pub(super) fn required(&mut self, rules: &Rules, map: &Map, path: &Path<'_>) {
         for key in &rules.required {
             if !map.contains_key(key) {
                 self.push(path.field(key).dotted(), Rule::Required, String::new());
@@ -374,7 +374,7 @@ impl Walk<'_> {
     }
 
     /// The list of allowed values.
-    pub fn allowed(&mut self, allowed: &[Value], value: &Value, path: &Path<'_>) {
+    pub(super) fn allowed(&mut self, allowed: &[Value], value: &Value, path: &Path<'_>) {
         if !allowed.is_empty() && !allowed.iter().any(|choice| is_choice(value, choice)) {
             let shown = allowed.iter().map(|choice| match choice {
                 Value::Str(text) => text.to_string(),
@@ -425,7 +425,7 @@ impl Walk<'_> {
     }
 
     /// Says that an alternative as a whole failed; upstream names the place in the sentence only.
-    pub fn composite(&mut self, words: String) {
+    pub(super) fn composite(&mut self, words: String) {
         self.push(String::new(), Rule::Invalid("".into()), words);
     }
 
@@ -631,7 +631,7 @@ fn nested<'a>(
 }
 
 /// Go's `%T` of a decoded value.
-fn go_type(value: &Value) -> &'static str {
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

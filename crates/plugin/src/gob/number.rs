@@ -3,7 +3,7 @@
 use super::decode::DecodeError;
 
 /// Appends an unsigned number: 127 is `7f`, 128 is `ff80`, 256 is `fe0100`.
-pub fn put_uint(out: &mut Vec<u8>, number: u64) {
+pub(super) fn put_uint(out: &mut Vec<u8>, number: u64) {
     if number < 128 {
         return out.extend_from_slice(&number.to_be_bytes()[7..]);
     }
@@ -15,34 +15,34 @@ pub fn put_uint(out: &mut Vec<u8>, number: u64) {
 }
 
 /// Appends a signed number: the sign in the lowest bit, negative ones complemented.
-pub fn put_int(out: &mut Vec<u8>, number: i64) {
+pub(super) fn put_int(out: &mut Vec<u8>, number: i64) {
     let doubled = (number as u64) << 1;
     put_uint(out, if number < 0 { !doubled } else { doubled });
 }
 
 /// Appends a floating-point number: its bytes reversed, so that round numbers are short.
-pub fn put_float(out: &mut Vec<u8>, number: f64) {
+pub(super) fn put_float(out: &mut Vec<u8>, number: f64) {
     put_uint(out, number.to_bits().swap_bytes());
 }
 
 /// Appends a length and the bytes.
-pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_uint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 /// What is left of a message.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader<'a>(pub &'a [u8]);
+pub(super) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
+    pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
         let (taken, rest) = self.0.split_at_checked(length).ok_or(DecodeError::Truncated)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    pub fn uint(&mut self) -> Result<u64, DecodeError> {
+    pub(super) fn uint(&mut self) -> Result<u64, DecodeError> {
         let head = self.take(1)?.first().copied().ok_or(DecodeError::Truncated)?;
         if head < 128 {
             return Ok(head.into());
@@ -54,24 +54,24 @@ impl<'a> Reader<'a> {
         Ok(self.take(length)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    pub fn int(&mut self) -> Result<i64, DecodeError> {
+    pub(super) fn int(&mut self) -> Result<i64, DecodeError> {
         let number = self.uint()?;
         let half = (number >> 1) as i64;
         Ok(if number & 1 == 1 { !half } else { half })
     }
 
-    pub fn float(&mut self) -> Result<f64, DecodeError> {
+    pub(super) fn float(&mut self) -> Result<f64, DecodeError> {
         Ok(f64::from_bits(self.uint()?.swap_bytes()))
     }
 
     /// A length or a count. Whatever is counted takes at least a byte, so a count above what is left is refused before
     /// anything is allocated for it.
-    pub fn count(&mut self) -> Result<usize, DecodeError> {
+    pub(super) fn count(&mut self) -> Result<usize, DecodeError> {
         let count = usize::try_from(self.uint()?).map_err(|_| DecodeError::Truncated)?;
         if count > self.0.len() { Err(DecodeError::Truncated) } else { Ok(count) }
     }
 
-    pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let length = self.count()?;
         self.take(length)
     }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// `Always` for an image whose tag is `latest` or left out, `IfNotPresent` for any other, and for what is no reference.
-pub fn pull_policy(image: &str) -> &'static str {
+pub(super) fn pull_policy(image: &str) -> &'static str {
     match tag(image) {
         Some("latest") => "Always",
         _ => "IfNotPresent",

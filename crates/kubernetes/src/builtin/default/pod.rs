@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Requests follow limits, container ports of the host's network are host ports, service links are on.
-pub fn pod(pod: &mut Map) {
+pub(super) fn pod(pod: &mut Map) {
     within(pod, "spec", |spec| {
         each(spec, "containers", request_limits);
         each(spec, "initContainers", request_limits);

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The rule of a type, if it has one.
-pub fn of(schema: &Schema) -> Option<Rule> {
+pub(super) fn of(schema: &Schema) -> Option<Rule> {
     let name = schema.name.as_deref()?.strip_prefix("io.k8s.api.")?;
     Some(match name {
         "core.v1.Container" | "core.v1.EphemeralContainer" => container,
@@ -50,19 +50,19 @@ pub fn of(schema: &Schema) -> Option<Rule> {
 }
 
 /// The string in a field; empty if there is none.
-pub fn text<'a>(map: &'a Map, name: &str) -> &'a str {
+pub(super) fn text<'a>(map: &'a Map, name: &str) -> &'a str {
     map.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Sets a field that is absent.
-pub fn default_to(map: &mut Map, name: &str, value: impl Into<Value>) {
+pub(super) fn default_to(map: &mut Map, name: &str, value: impl Into<Value>) {
     if !map.contains_key(name) {
         map.insert(intern(name), value);
     }
 }
 
 /// Changes the object in a field, if there is one.
-pub fn within(map: &mut Map, name: &str, change: impl FnOnce(&mut Map)) {
+pub(super) fn within(map: &mut Map, name: &str, change: impl FnOnce(&mut Map)) {
     let Some(Value::Map(old)) = map.get(name) else { return };
     let mut new = old.clone();
     change(&mut new);
@@ -72,7 +72,7 @@ pub fn within(map: &mut Map, name: &str, change: impl FnOnce(&mut Map)) {
 }
 
 /// Changes the objects of the list in a field.
-pub fn each(map: &mut Map, name: &str, change: impl Fn(&mut Map)) {
+pub(super) fn each(map: &mut Map, name: &str, change: impl Fn(&mut Map)) {
     let Some(Value::List(items)) = map.get(name) else { return };
     let mut new: Option<Vec<Value>> = None;
     for (i, item) in items.iter().enumerate() {

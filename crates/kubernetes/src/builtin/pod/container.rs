@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// `spec.containers`
-pub fn containers(at: &Field, pod: &Rules) {
+pub(super) fn containers(at: &Field, pod: &Rules) {
     if at.len() == 0 {
         return at.required("");
     }
@@ -31,7 +31,7 @@ pub fn containers(at: &Field, pod: &Rules) {
 }
 
 /// `spec.initContainers`
-pub fn init_containers(at: &Field, pod: &Rules, regular: &[Value]) {
+pub(super) fn init_containers(at: &Field, pod: &Rules, regular: &[Value]) {
     let mut seen: Vec<&str> = regular.iter().map(|container| container.str_at(&["name"]).unwrap_or_default()).collect();
     for container in at.items() {
         common(&container, pod);
@@ -67,7 +67,7 @@ pub fn init_containers(at: &Field, pod: &Rules, regular: &[Value]) {
 }
 
 /// `spec.ephemeralContainers`
-pub fn ephemeral_containers(at: &Field, pod: &Rules, others: &[&[Value]]) {
+pub(super) fn ephemeral_containers(at: &Field, pod: &Rules, others: &[&[Value]]) {
     let others = others.iter().flat_map(|list| list.iter());
     let others: Vec<&str> = others.map(|container| container.str_at(&["name"]).unwrap_or_default()).collect();
     let mut seen = others.clone();
@@ -111,7 +111,7 @@ pub fn ephemeral_containers(at: &Field, pod: &Rules, others: &[&[Value]]) {
 }
 
 /// Pods, other than templates, take images without stray spaces only.
-pub fn image_spaces(container: &Field) {
+pub(super) fn image_spaces(container: &Field) {
     let image = container.child("image");
     if image.text().trim() != image.text() {
         image.invalid("must not have leading or trailing whitespace");
@@ -256,7 +256,7 @@ fn env_source(at: &Field, value: &str) {
 }
 
 /// `fieldRef`: a field of the pod that the container may be told.
-pub fn field_ref(at: &Field, allowed: &[&str]) {
+pub(super) fn field_ref(at: &Field, allowed: &[&str]) {
     let (version, path) = (at.child("apiVersion"), at.child("fieldPath"));
     if version.text().is_empty() {
         return version.required("");
@@ -304,7 +304,7 @@ const RESOURCE_FIELDS: [&str; 6] = [
 
 /// Who reads a field of the pod.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Reader {
+pub(super) enum Reader {
     /// A variable of the container itself.
     Env,
     /// A file in a volume, which must say whose limits it means.
@@ -312,7 +312,7 @@ pub enum Reader {
 }
 
 /// `resourceFieldRef`: a limit or request that the container may be told.
-pub fn resource_ref(at: &Field, reader: Reader) {
+pub(super) fn resource_ref(at: &Field, reader: Reader) {
     let (container, resource) = (at.child("containerName"), at.child("resource"));
     let name = resource.text();
     let huge = name.starts_with("requests.hugepages-") || name.starts_with("limits.hugepages-");

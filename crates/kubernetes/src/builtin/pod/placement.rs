@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// `spec.affinity`
-pub fn affinity(at: &Field) {
+pub(super) fn affinity(at: &Field) {
     let node = at.child("nodeAffinity");
     let required = node.child("requiredDuringSchedulingIgnoredDuringExecution");
     if required.is_set() {
@@ -139,7 +139,7 @@ fn label_keys(at: &Field, lists: &[&str]) {
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// `spec.tolerations`
-pub fn tolerations(at: &Field) {
+pub(super) fn tolerations(at: &Field) {
     for toleration in at.items() {
         let [key, operator, value, effect] =
             ["key", "operator", "value", "effect"].map(|name| toleration.value.str_at(&[name]).unwrap_or_default());
@@ -197,7 +197,7 @@ pub fn taints(at: &Field) {
 }
 
 /// `spec.topologySpreadConstraints`
-pub fn spread(at: &Field) {
+pub(super) fn spread(at: &Field) {
     for (i, constraint) in at.items().enumerate() {
         let (key, action) = (constraint.child("topologyKey"), constraint.child("whenUnsatisfiable"));
         constraint.child("maxSkew").positive();

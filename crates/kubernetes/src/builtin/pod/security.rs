@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// `spec.securityContext`, with the flags that stand beside it in `spec`.
-pub fn pod(spec: &Field) {
+pub(super) fn pod(spec: &Field) {
     let at = spec.child("securityContext");
     for id in [at.child("fsGroup"), at.child("runAsUser"), at.child("runAsGroup")] {
         id.check_int(names::user_id);
@@ -26,7 +26,7 @@ pub fn pod(spec: &Field) {
 }
 
 /// `securityContext` of a container.
-pub fn container(at: &Field, pod: &Rules) {
+pub(super) fn container(at: &Field, pod: &Rules) {
     if !at.is_set() {
         return;
     }
@@ -136,7 +136,7 @@ fn sysctls(spec: &Field, at: &Field) {
 }
 
 /// What a pod without the host's users cannot share with the host either.
-pub fn host_users(spec: &Field, pod: &Rules) {
+pub(super) fn host_users(spec: &Field, pod: &Rules) {
     if pod.host_users {
         return;
     }
@@ -153,7 +153,7 @@ pub fn host_users(spec: &Field, pod: &Rules) {
 }
 
 /// What the operating system of the pod has no use for.
-pub fn operating_system(spec: &Field, pod: &Rules) {
+pub(super) fn operating_system(spec: &Field, pod: &Rules) {
     let os = spec.child("os");
     if !os.is_set() {
         return;
@@ -206,7 +206,7 @@ pub fn operating_system(spec: &Field, pod: &Rules) {
 }
 
 /// Every container of a pod, in upstream's order.
-pub fn each_container(spec: &Field, judge: impl Fn(&Field)) {
+pub(super) fn each_container(spec: &Field, judge: impl Fn(&Field)) {
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         spec.child(list).items().for_each(|container| judge(&container));
     }

@@ -43,7 +43,7 @@ const KINDS: [(&str, &str); 30] = [
 
 /// `spec.volumes`. Returns those that are in order, by name: mounts may name no others. `pod` is the name of the pod,
 /// if there is one already.
-pub fn volumes<'v>(at: &Field<'v, '_>, place: Place, pod: &str) -> Vec<(&'v str, &'v Value)> {
+pub(super) fn volumes<'v>(at: &Field<'v, '_>, place: Place, pod: &str) -> Vec<(&'v str, &'v Value)> {
     let mut good: Vec<(&str, &Value)> = Vec::new();
     for volume in at.items() {
         let before = at.noted();
@@ -291,7 +291,7 @@ fn absolute(at: &Field) {
 }
 
 /// A relative path that stays below where it starts.
-pub fn descending(at: &Field) {
+pub(super) fn descending(at: &Field) {
     descending_text(at, at.text());
 }
 
@@ -312,14 +312,14 @@ fn descending_unreserved(at: &Field, path: &str) {
 }
 
 /// A path that never goes up.
-pub fn no_backsteps(at: &Field) {
+pub(super) fn no_backsteps(at: &Field) {
     if at.text().split('/').any(|part| part == "..") {
         at.invalid("must not contain '..'");
     }
 }
 
 /// `volumeMounts` of a container.
-pub fn mounts(container: &Field, pod: &Rules) {
+pub(super) fn mounts(container: &Field, pod: &Rules) {
     let (at, devices) = (container.child("volumeMounts"), container.child("volumeDevices"));
     let mut paths: Vec<&str> = Vec::new();
     for mount in at.items() {
@@ -389,7 +389,7 @@ fn propagation(at: &Field, mount: &Field, container: &Field) {
 }
 
 /// `volumeDevices` of a container.
-pub fn devices(container: &Field, pod: &Rules) {
+pub(super) fn devices(container: &Field, pod: &Rules) {
     let (at, mounts) = (container.child("volumeDevices"), container.child("volumeMounts"));
     let (mut paths, mut names): (Vec<&str>, Vec<&str>) = Default::default();
     for device in at.items() {

@@ -3,8 +3,8 @@
 mod prepare;
 mod rules;
 
-pub use prepare::{prepare_create, prepare_update};
-pub use rules::{ingress_points, validate, validate_status};
+pub(super) use prepare::{prepare_create, prepare_update};
+pub(super) use rules::{ingress_points, validate, validate_status};
 
 use crate::value::Value;
 

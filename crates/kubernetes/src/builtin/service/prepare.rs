@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A new Service gets its addresses.
-pub fn prepare_create(service: &mut Value, context: &Context<'_>) -> Result<(), Status> {
+pub(crate) fn prepare_create(service: &mut Value, context: &Context<'_>) -> Result<(), Status> {
     let ip = text(service, "clusterIP").to_owned();
     if !ip.is_empty() && service.list_at(&CLUSTER_IPS).is_empty() {
         service.set_at(&CLUSTER_IPS, Value::list([ip.into()]));
@@ -32,7 +32,7 @@ fn drop_internal_policy(service: &mut Value) {
 }
 
 /// A changed Service keeps its addresses, or gets and gives up those that go with its type.
-pub fn prepare_update(service: &mut Value, old: &Value, context: &Context<'_>) -> Result<(), Status> {
+pub(crate) fn prepare_update(service: &mut Value, old: &Value, context: &Context<'_>) -> Result<(), Status> {
     if context.subresource == "status" {
         keep(service, old, &["spec"]);
         return Ok(());

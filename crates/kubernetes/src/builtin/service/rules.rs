@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A Service, new or changed.
-pub fn validate(service: &Field, old: Option<&Value>) {
+pub(crate) fn validate(service: &Field, old: Option<&Value>) {
     let spec = service.child("spec");
     if let Some(old) = old {
         if old.get("spec").is_some_and(|old| old.is(spec.value)) {
@@ -291,7 +291,7 @@ fn changes(spec: &Field, service: &Value, old: &Value) {
 }
 
 /// A write to `services/status`.
-pub fn validate_status(service: &Field, old: &Value) {
+pub(crate) fn validate_status(service: &Field, old: &Value) {
     let (spec, status) = (service.child("spec"), service.child("status"));
     let balancer = status.child("loadBalancer");
     let at = balancer.child("ingress");
@@ -313,7 +313,7 @@ pub fn validate_status(service: &Field, old: &Value) {
 }
 
 /// Where a load balancer listens; `mode` judges what goes with its address.
-pub fn ingress_points(at: &Field, old: &Value, mode: impl Fn(&Field)) {
+pub(crate) fn ingress_points(at: &Field, old: &Value, mode: impl Fn(&Field)) {
     let before: Vec<Value> = old
         .list_at(&["status", "loadBalancer", "ingress"])
         .iter()

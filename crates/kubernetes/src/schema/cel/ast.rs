@@ -83,7 +83,7 @@ pub(super) struct Fold {
 
 impl Expr {
     /// `a.b.c`, if it is nothing but names.
-    pub fn qualified_name(&self) -> Option<String> {
+    pub(super) fn qualified_name(&self) -> Option<String> {
         match &self.node {
             Node::Ident(name) => Some(name.to_string()),
             Node::Select { operand, field, test: false } => Some(format!("{}.{field}", operand.qualified_name()?)),
@@ -101,7 +101,7 @@ pub(super) struct Issue {
 }
 
 impl Issue {
-    pub fn new(at: usize, words: impl Into<String>) -> Issue {
+    pub(super) fn new(at: usize, words: impl Into<String>) -> Issue {
         Issue { at: Some(at), words: words.into() }
     }
 }

@@ -27,12 +27,12 @@ pub(super) enum Kind {
 }
 
 impl Token {
-    pub fn is(&self, symbol: &str) -> bool {
+    pub(super) fn is(&self, symbol: &str) -> bool {
         matches!(self.kind, Kind::Symbol(s) if s == symbol)
     }
 
     /// As complaints show it.
-    pub fn shown(&self) -> &str {
+    pub(super) fn shown(&self) -> &str {
         if matches!(self.kind, Kind::End) { "<EOF>" } else { &self.text }
     }
 }

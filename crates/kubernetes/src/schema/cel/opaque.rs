@@ -26,7 +26,7 @@ pub(super) enum Opaque {
 
 impl Opaque {
     /// The name of its type.
-    pub fn type_name(&self) -> &'static str {
+    pub(super) fn type_name(&self) -> &'static str {
         match self {
             Opaque::Quantity(..) => "kubernetes.Quantity",
             Opaque::Ip(_) => "net.IP",
@@ -38,7 +38,7 @@ impl Opaque {
     }
 
     /// Whether both are equal; only like can be compared with like.
-    pub fn equal(&self, other: &Opaque) -> Result<bool, Fault> {
+    pub(super) fn equal(&self, other: &Opaque) -> Result<bool, Fault> {
         match (self, other) {
             // Upstream cannot compare anything with what it added up itself.
             (Opaque::Quantity(..), Opaque::Quantity(_, true)) => Err(Fault::Overload),
@@ -272,7 +272,7 @@ pub(super) struct Url {
 
 impl Url {
     /// Reads an absolute URL or a path.
-    pub fn parse(text: &str) -> Result<Url, Fault> {
+    pub(super) fn parse(text: &str) -> Result<Url, Fault> {
         let bad = |why: &str| {
             fault(format!("URL parse error during conversion from string: parse {}: {why}", go_quoted(text)))
         };
@@ -303,20 +303,20 @@ impl Url {
         })
     }
 
-    pub fn hostname(&self) -> &str {
+    pub(super) fn hostname(&self) -> &str {
         match self.host.strip_prefix('[') {
             Some(inner) => inner.split(']').next().unwrap_or_default(),
             None => self.host.split(':').next().unwrap_or_default(),
         }
     }
 
-    pub fn port(&self) -> &str {
+    pub(super) fn port(&self) -> &str {
         let after = self.host.rfind(']').map_or(self.host.as_str(), |i| &self.host[i..]);
         after.rsplit_once(':').map_or("", |(_, port)| port)
     }
 
     /// The parameters and their values, in order of name.
-    pub fn parameters(&self) -> Vec<(String, Vec<String>)> {
+    pub(super) fn parameters(&self) -> Vec<(String, Vec<String>)> {
         let mut all: Vec<(String, Vec<String>)> = Vec::new();
         for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -358,7 +358,7 @@ pub(super) struct Semver {
 
 impl Semver {
     /// Reads `1.2.3-rc.1+build`; in the words of the real server's library if it is none.
-    pub fn parse(text: &str) -> Result<Semver, Fault> {
+    pub(super) fn parse(text: &str) -> Result<Semver, Fault> {
         if text.is_empty() {
             return fault("Version string empty");
         }
@@ -409,7 +409,7 @@ impl Semver {
     }
 
     /// As [`Semver::parse`], after a leading `v` and zeros are dropped and missing numbers filled in.
-    pub fn parse_tolerant(text: &str) -> Result<Semver, Fault> {
+    pub(super) fn parse_tolerant(text: &str) -> Result<Semver, Fault> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(str::to_owned).collect();
         for part in parts.iter_mut().filter(|part| part.len() > 1) {
@@ -428,7 +428,7 @@ impl Semver {
         Semver::parse(&parts.join("."))
     }
 
-    pub fn order(&self, other: &Semver) -> Ordering {
+    pub(super) fn order(&self, other: &Semver) -> Ordering {
         let numbers = self.numbers.cmp(&other.numbers);
         if numbers != Ordering::Equal || (self.pre.is_empty() && other.pre.is_empty()) {
             return numbers;

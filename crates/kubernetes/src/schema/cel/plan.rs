@@ -293,20 +293,20 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub fn spend(&mut self, cost: u64) -> Result<(), Fault> {
+    pub(super) fn spend(&mut self, cost: u64) -> Result<(), Fault> {
         self.spent = self.spent.saturating_add(cost);
         if self.spent > self.limit { Err(Fault::Limit) } else { Ok(()) }
     }
 
     /// What going over this many characters, bytes or the like costs.
-    pub fn traverse(&mut self, size: usize) -> Result<(), Fault> {
+    pub(super) fn traverse(&mut self, size: usize) -> Result<(), Fault> {
         self.spend((size as u64).div_ceil(10))
     }
 }
 
 impl Program {
     /// Runs the rule. The cost is returned with the outcome.
-    pub fn run<'a>(&self, value: &Val<'a>, old: Option<&Val<'a>>) -> (Outcome<'a>, u64) {
+    pub(super) fn run<'a>(&self, value: &Val<'a>, old: Option<&Val<'a>>) -> (Outcome<'a>, u64) {
         let meter = Meter { spent: 0, limit: LIMIT };
         let mut run = Run { value, old, slots: Vec::new(), meter };
         let outcome = run.eval(&self.plan);

@@ -46,7 +46,7 @@ impl Total {
     }
 
     /// What to say if all rules together cost too much.
-    pub fn problems(&self, path: &str) -> Vec<FieldError> {
+    pub(crate) fn problems(&self, path: &str) -> Vec<FieldError> {
         if self.sum <= TOTAL_LIMIT {
             return Vec::new();
         }
@@ -74,12 +74,12 @@ fn exceeds(what: &str, cost: u64, limit: u64) -> String {
 
 impl<'a> Scope<'a> {
     /// The whole object.
-    pub fn root(json: &'a Value) -> Scope<'a> {
+    pub(crate) fn root(json: &'a Value) -> Scope<'a> {
         Scope { json, root: true, many: Some(1) }
     }
 
     /// A schema inside this one.
-    pub fn inside(&self, json: &'a Value) -> Scope<'a> {
+    pub(crate) fn inside(&self, json: &'a Value) -> Scope<'a> {
         let limit = |key: &str| self.json.int_at(&[key]).map(|n| u64::try_from(n).unwrap_or(0));
         let times = match self.json.str_at(&["type"]) {
             Some("object") if self.json.get("additionalProperties").is_some() => limit("maxProperties"),
@@ -91,7 +91,7 @@ impl<'a> Scope<'a> {
     }
 
     /// What is wrong with the rules that stand here. `uncorrelated` is the list above that hides which item was which.
-    pub fn compile(&self, path: &str, uncorrelated: Option<&str>, total: &RefCell<Total>) -> Vec<FieldError> {
+    pub(crate) fn compile(&self, path: &str, uncorrelated: Option<&str>, total: &RefCell<Total>) -> Vec<FieldError> {
         let schema = crd::schema_at(self.json);
         let part = if self.root { Part::Resource } else { part_of(&schema) };
         if Type::of(&schema, self.root, "").is_none() {

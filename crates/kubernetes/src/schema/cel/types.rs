@@ -61,7 +61,7 @@ pub(super) enum Part {
 
 impl<'a> Type<'a> {
     /// The type a schema declares; `None` if rules may not look at its values.
-    pub fn of(schema: &'a Schema, resource: bool, name: &str) -> Option<Type<'a>> {
+    pub(super) fn of(schema: &'a Schema, resource: bool, name: &str) -> Option<Type<'a>> {
         let rules = schema.rules.as_deref();
         if rules.is_some_and(|rules| rules.untyped) {
             return None;
@@ -95,7 +95,7 @@ impl<'a> Type<'a> {
     }
 
     /// The parts of a type that has some.
-    pub fn parameters(&self) -> Vec<&Type<'a>> {
+    pub(super) fn parameters(&self) -> Vec<&Type<'a>> {
         match self {
             Type::List(item) | Type::Optional(item) => vec![item],
             Type::Map(key, value) => vec![key, value],
@@ -104,12 +104,12 @@ impl<'a> Type<'a> {
         }
     }
 
-    pub fn is_dyn(&self) -> bool {
+    pub(super) fn is_dyn(&self) -> bool {
         matches!(self, Type::Dyn)
     }
 
     /// Whether both are the same, to the last part.
-    pub fn same(&self, other: &Type<'_>) -> bool {
+    pub(super) fn same(&self, other: &Type<'_>) -> bool {
         match (self, other) {
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => a.same(b),
             (Type::Map(a, b), Type::Map(c, d)) => a.same(c) && b.same(d),
@@ -130,7 +130,7 @@ fn is_embedded(schema: &Schema) -> bool {
 
 impl<'a> Object<'a> {
     /// The type of a field, by the name rules use for it.
-    pub fn field(&self, escaped: &str) -> Option<Type<'a>> {
+    pub(super) fn field(&self, escaped: &str) -> Option<Type<'a>> {
         if self.part == Part::Meta {
             return matches!(escaped, "name" | "generateName").then_some(Type::Str);
         }

@@ -10,7 +10,7 @@ use super::{
     types::{Part, escape, unescape},
 };
 use crate::{
-    schema::{Schema, Shape, Topology, formats},
+    schema::{Schema, Shape, Topology, formats, validate::go_type},
     status::go_float,
     value::{Map, Text, Value, intern},
 };
@@ -84,7 +84,7 @@ pub(super) fn fault<T>(words: impl Into<String>) -> Result<T, Fault> {
 
 impl<'a> Val<'a> {
     /// The value of data, as its schema types it.
-    pub fn of(value: &'a Value, schema: &'a Schema, part: Part) -> Outcome<'a> {
+    pub(super) fn of(value: &'a Value, schema: &'a Schema, part: Part) -> Outcome<'a> {
         if value.is_null() {
             return match schema.nullable {
                 true => Ok(Val::Null),
@@ -122,7 +122,7 @@ impl<'a> Val<'a> {
     }
 
     /// The name of its type.
-    pub fn type_name(&self) -> &'static str {
+    pub(super) fn type_name(&self) -> &'static str {
         match self {
             Val::Null => "null_type",
             Val::Bool(_) => "bool",
@@ -143,7 +143,7 @@ impl<'a> Val<'a> {
     }
 
     /// The truth, if it is one.
-    pub fn truth(&self) -> Result<bool, Fault> {
+    pub(super) fn truth(&self) -> Result<bool, Fault> {
         match self {
             Val::Bool(b) => Ok(*b),
             _ => Err(Fault::Overload),
@@ -151,7 +151,7 @@ impl<'a> Val<'a> {
     }
 
     /// How many items or entries it has.
-    pub fn len(&self) -> Option<usize> {
+    pub(super) fn len(&self) -> Option<usize> {
         match self {
             Val::List(items) => Some(items.len()),
             Val::Items(items, _) => Some(items.len()),
@@ -162,7 +162,7 @@ impl<'a> Val<'a> {
     }
 
     /// The item of a list.
-    pub fn item(&self, index: usize) -> Option<Outcome<'a>> {
+    pub(super) fn item(&self, index: usize) -> Option<Outcome<'a>> {
         match self {
             Val::List(items) => items.get(index).cloned().map(Ok),
             Val::Items(items, schema) => items.get(index).map(|item| typed_item(item, schema)),
@@ -171,7 +171,7 @@ impl<'a> Val<'a> {
     }
 
     /// The items of a list; a fault if it is none.
-    pub fn items(&self) -> Result<Vec<Val<'a>>, Fault> {
+    pub(super) fn items(&self) -> Result<Vec<Val<'a>>, Fault> {
         match self {
             Val::List(items) => Ok(items.to_vec()),
             Val::Items(items, schema) => items.iter().map(|item| typed_item(item, schema)).collect(),
@@ -180,7 +180,7 @@ impl<'a> Val<'a> {
     }
 
     /// The entry of a map or field of an object, by the name rules use.
-    pub fn find(&self, key: &Val<'a>) -> Result<Option<Val<'a>>, Fault> {
+    pub(super) fn find(&self, key: &Val<'a>) -> Result<Option<Val<'a>>, Fault> {
         match self {
             Val::Map(map) => {
                 let keys = key.keys();
@@ -218,7 +218,7 @@ impl<'a> Val<'a> {
     }
 
     /// The keys of a map, in order; a fault if it is none.
-    pub fn key_list(&self) -> Result<Vec<Val<'a>>, Fault> {
+    pub(super) fn key_list(&self) -> Result<Vec<Val<'a>>, Fault> {
         match self {
             Val::Map(map) => Ok(map.keys().map(Key::to_val).collect()),
             Val::Object(map, schema, _) => Ok(map
@@ -248,7 +248,7 @@ impl<'a> Val<'a> {
     }
 
     /// It as a key of a map the rule makes.
-    pub fn into_key(self) -> Result<Key, Fault> {
+    pub(super) fn into_key(self) -> Result<Key, Fault> {
         match self {
             Val::Bool(b) => Ok(Key::Bool(b)),
             Val::Str(text) => Ok(Key::Str(text)),
@@ -259,7 +259,7 @@ impl<'a> Val<'a> {
     }
 
     /// Whether both are equal. Values of different types are not, but what the real server cannot compare is a fault.
-    pub fn equal(&self, other: &Val<'a>) -> Result<bool, Fault> {
+    pub(super) fn equal(&self, other: &Val<'a>) -> Result<bool, Fault> {
         match (self, other) {
             (Val::Null, Val::Null) => Ok(true),
             (Val::Null, _) | (_, Val::Null) => Ok(false),
@@ -358,7 +358,7 @@ impl<'a> Val<'a> {
     }
 
     /// The order of two values that have one.
-    pub fn order(&self, other: &Val<'_>) -> Result<Ordering, Fault> {
+    pub(super) fn order(&self, other: &Val<'_>) -> Result<Ordering, Fault> {
         match (self, other) {
             (Val::Bool(a), Val::Bool(b)) => Ok(a.cmp(b)),
             (Val::Str(a), Val::Str(b)) => Ok(a.as_str().cmp(b.as_str())),
@@ -385,7 +385,7 @@ fn order_int_double(n: i128, f: f64) -> Option<Ordering> {
 
 impl Key {
     /// The key as a value.
-    pub fn to_val<'a>(&self) -> Val<'a> {
+    pub(super) fn to_val<'a>(&self) -> Val<'a> {
         match self {
             Key::Bool(b) => Val::Bool(*b),
             Key::Int(n) => Val::Int(*n),
@@ -441,18 +441,6 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
 /// The text of a float, as the `string` function writes it.
 pub(super) fn double_text(f: f64) -> String {
     go_float(f)
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::Str(_) => "string",
-        Value::List(_) => "[]interface {}",
-        Value::Map(_) => "map[string]interface {}",
-    }
 }
 
 /// A text as a value.

@@ -24,7 +24,7 @@ pub fn resource(json: &Value) -> Schema {
 
 /// The type a JSON schema describes. What is not structural is read as far as it makes sense; [`validate`](super::validate)
 /// has refused it before.
-pub fn schema(json: &Value) -> Schema {
+pub(crate) fn schema(json: &Value) -> Schema {
     node(json, is_true(json, "x-kubernetes-embedded-resource"))
 }
 
@@ -193,7 +193,7 @@ fn pattern(text: &Text) -> Pattern {
 }
 
 /// Reads a CEL rule that stands in a schema.
-pub fn read_rule(rule: &Value, schema: &Value) -> cel::Rule {
+pub(crate) fn read_rule(rule: &Value, schema: &Value) -> cel::Rule {
     let text = |key: &str| rule.get(key).and_then(Value::as_text).cloned();
     let path = text("fieldPath").unwrap_or_default();
     let field = fields::find(&path, Props(schema), true).map(|(written, _)| written).unwrap_or_default();
