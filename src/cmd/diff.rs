@@ -49,7 +49,7 @@ use crate::{
         ownership::Claims,
         prune,
         set::{self, Desired, Scope, Set},
-        text::{self, Veil},
+        text::{self, SecretMask},
         view::{Fetched, Memo},
     },
 };
@@ -169,18 +169,18 @@ async fn compare(arguments: &Arguments) -> anyhow::Result<Comparison> {
     let claims = Claims::of(set.iter().map(|desired| &desired.object).chain(objects));
     let mut key = [0; 32];
     SystemRandom::new().fill(&mut key).map_err(|_| anyhow!("no randomness to hide secrets with"))?;
-    let veil = Veil::new(&key);
+    let mask = SecretMask::new(&key);
     let mut changes = Vec::new();
     for (desired, live) in set.iter().zip(&live) {
-        changes.push(change(&cluster.api, &claims, desired, live.as_deref(), &veil).await?);
+        changes.push(change(&cluster.api, &claims, desired, live.as_deref(), &mask).await?);
     }
-    let hooks = hooks(&cluster.api, source.as_ref(), &whole, &mut changes, &veil).await?;
+    let hooks = hooks(&cluster.api, source.as_ref(), &whole, &mut changes, &mask).await?;
     let mut stays = Vec::new();
     if let Some(source) = source {
         let live = set.iter().zip(live).filter_map(|(desired, live)| Some((desired.id.clone(), live?))).collect();
         let view = source.view(&cluster.api, &whole, live, &mut sorts).await?;
         let (prunes, reasons) = prune::decide(&view, &source.spec, &whole, false);
-        changes.extend(prunes.iter().filter_map(|stale| deletion(&view, &stale.id, &veil)));
+        changes.extend(prunes.iter().filter_map(|stale| deletion(&view, &stale.id, &mask)));
         stays = reasons.into_iter().filter(|reason| !matches!(reason, Reason::Prunes(_))).collect();
     }
     Ok(Comparison { changes, stays, hooks })
@@ -193,13 +193,13 @@ async fn hooks(
     source: Option<&Source>,
     set: &Set,
     changes: &mut Vec<Change>,
-    veil: &Veil,
+    mask: &SecretMask,
 ) -> anyhow::Result<Vec<PlannedHook>> {
     let mut compared = Vec::new();
     for desired in &set.hooks {
         let (resource, place) = served(desired);
         let live = get(api, &resource, &place).await?;
-        compared.push(change(api, &Claims::default(), desired, live.as_deref(), veil).await?);
+        compared.push(change(api, &Claims::default(), desired, live.as_deref(), mask).await?);
     }
     let run = match source {
         Some(source) => source.status.content.as_ref().is_none_or(|content| content.digest != set.digest()),
@@ -295,10 +295,10 @@ fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-fn deletion(view: &View, id: &Id, veil: &Veil) -> Option<Change> {
+fn deletion(view: &View, id: &Id, mask: &SecretMask) -> Option<Change> {
     let live = view.live.get(id)?;
     let file = live.annotation(annotation::PATH).unwrap_or_default();
-    let diff = text::unified(&text::text(&live.value, veil), "", &format!("live {id}"), "(no longer in git)");
+    let diff = text::unified(&text::text(&live.value, mask), "", &format!("live {id}"), "(no longer in git)");
     let (place, patched) = ((file.into(), 0), Arc::default());
     Some(Change { id: id.clone(), place, patched, what: What::Delete, fields: Vec::new(), diff })
 }
@@ -340,12 +340,12 @@ pub(super) async fn change(
     claims: &Claims,
     desired: &Desired,
     live: Option<&Object>,
-    veil: &Veil,
+    mask: &SecretMask,
 ) -> anyhow::Result<Change> {
     let (id, place) = (desired.id.clone(), (desired.file.clone(), desired.line));
     let (name, patched) = (desired.place(), desired.patched.clone());
     let Some(live) = live else {
-        let diff = text::unified("", &text::text(&desired.object, veil), "(absent)", &name);
+        let diff = text::unified("", &text::text(&desired.object, mask), "(absent)", &name);
         return Ok(Change { id, place, patched, what: What::Create, fields: Vec::new(), diff });
     };
     let patch = with_marks(claims.settle(&id, &desired.object, Some(live)), live);
@@ -364,7 +364,7 @@ pub(super) async fn change(
         Some(kind) => compare::fields(kind, &live.value, &after),
         None => Vec::new(),
     };
-    let diff = text::unified(&text::text(&live.value, veil), &text::text(&after, veil), &format!("live {id}"), &name);
+    let diff = text::unified(&text::text(&live.value, mask), &text::text(&after, mask), &format!("live {id}"), &name);
     let what = if diff.is_empty() { What::Nothing } else { What::Change };
     let fields = if what == What::Nothing { Vec::new() } else { fields };
     Ok(Change { id, place, patched, what, fields, diff })

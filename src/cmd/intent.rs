@@ -67,7 +67,7 @@ pub async fn promote(arguments: Promote) -> anyhow::Result<()> {
         Promoted::Onward => "promoted",
         Promoted::Fully => "fully promoted",
         Promoted::OnlyResumed => {
-            "resumed: it was paused by hand, and begins its own pause anew; promote again to end that"
+            "resumed: it was paused by hand, and starts its own pause again; promote again to end that"
         }
     };
     show(&object, arguments.common.output, &format!("rollout '{}' {done}\n", arguments.name))

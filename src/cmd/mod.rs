@@ -81,9 +81,9 @@ enum Command {
     Sources(sources::Sources),
     /// Ask a GitSource to look at its repository now.
     Sync(sources::One),
-    /// Let a GitSource change nothing for now.
+    /// Suspend a GitSource: it changes nothing until it is resumed.
     Suspend(sources::One),
-    /// Let a suspended GitSource go on.
+    /// Resume a suspended GitSource.
     Resume(sources::One),
     /// Run a Kubernetes cluster in this process: the API, controllers and kubelets, without containers.
     Cluster(cluster::Arguments),
@@ -106,7 +106,7 @@ enum Command {
     Lint(lint::Arguments),
     /// Move from Argo CD, Flux, Argo Rollouts or Deployments, and back.
     Migrate(Box<migrate::Arguments>),
-    /// Look after the Rollouts of a cluster, in it or beside it.
+    /// Run the controller, in a cluster or outside one.
     Run(Box<run::Arguments>),
     /// Make one recorded decision again, and show why.
     Replay(replay::Arguments),
@@ -114,7 +114,7 @@ enum Command {
     Get(get::Arguments),
     /// List Rollouts or Experiments.
     List(list::Arguments),
-    /// Say how a Rollout is doing, until it has arrived.
+    /// Show the status of a Rollout and wait until it is rolled out.
     Status(status::Arguments),
     /// List the revisions of a Rollout.
     History(history::Arguments),

@@ -53,10 +53,10 @@ use crate::{
 /// The arguments of `tidegate run`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Look after the Rollouts of this namespace only.
+    /// Reconcile the Rollouts and GitSources of this namespace only.
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Look after the Rollouts with this instance id only; without it, after those that have none.
+    /// Reconcile the Rollouts with this instance id only; without it, those that have none.
     #[arg(long, value_name = "ID")]
     instance_id: Option<String>,
     /// The port of /metrics; 0 turns it off.

@@ -74,7 +74,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
             // Somebody moved the containers, or wrote at the same moment.
             Err(error) if matches!(error.code(), Some(409 | 422)) && attempt < ATTEMPTS => attempt += 1,
             Err(error) if matches!(error.code(), Some(409 | 422)) => {
-                return Err(remedied(anyhow!("{}", error.words()), "somebody else changes it all the time: try again"));
+                return Err(remedied(anyhow!("{}", error.words()), "it is changed by others all the time: try again"));
             }
             Err(error) => return Err(cluster.explain(error, &resource, holder).await),
         }

@@ -1,6 +1,6 @@
 //! Requests to an API server, as values in and values out.
 //!
-//! One small client for every kind: paths and bodies are made here, errors are told apart once. Never retries by itself:
+//! One small client for every kind: paths and bodies are made here, errors are classified once. Never retries by itself:
 //! the queue does, and the client below obeys `Retry-After`.
 
 use std::{

@@ -1,6 +1,6 @@
-//! Standing for leadership: one of several daemons works, the others wait.
+//! Leader election: one of several daemons is the leader and works, the others wait.
 //!
-//! A task renews the Lease and tells until when this process leads. A [`Gate`] holds writes back that would be sent later
+//! A task renews the Lease and publishes until when this process leads. A [`Gate`] holds writes back that would be sent later
 //! than that; it goes by the monotonic clock, so that a step of the wall clock opens nothing. Never ends the process
 //! itself.
 
@@ -89,9 +89,9 @@ pub async fn stand(
         let until = candidate.leads_until().map(|until| clock.instant(until));
         let was = leads.send_replace(until);
         match (was, until) {
-            (None, Some(_)) => tracing::info!(lease = %place, "leads"),
+            (None, Some(_)) => tracing::info!(lease = %place, "became leader"),
             (Some(_), None) => {
-                tracing::warn!(lease = %place, "another one leads");
+                tracing::warn!(lease = %place, "lost leadership");
                 return;
             }
             (None, None) | (Some(_), Some(_)) => {}
@@ -111,7 +111,7 @@ pub async fn stand(
         }
     };
     if let Ok(Err(error)) = timeout(PATIENCE, released).await {
-        tracing::debug!(lease = %place, %error, "the lease was not given back; it runs out by itself");
+        tracing::debug!(lease = %place, %error, "the lease was not released; it expires by itself");
     }
 }
 

@@ -225,7 +225,7 @@ async fn packs_stay_few() {
     assert!(Store::open(cache.path(), &remote).unwrap().has(&known));
 }
 
-/// A store that cannot be opened is made anew; one whose swap was cut short is found again.
+/// A store that cannot be opened is created again; one whose swap was cut short is found again.
 #[tokio::test]
 async fn a_broken_store_is_replaced() {
     let made = Made::new();

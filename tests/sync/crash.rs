@@ -142,7 +142,7 @@ async fn play(kept: Kept, files: &Files, change: &Files, crash: Option<(When, us
     scene.until(&second, State::Success).await;
     scene.pass(120).await;
     for (name, uid) in uids(&scene) {
-        assert!(born.iter().all(|(other, was)| *other != name || *was == uid), "{name} was made anew");
+        assert!(born.iter().all(|(other, was)| *other != name || *was == uid), "{name} was created again");
     }
     let end = ended(&mut scene, kept, &second, before);
     scene.end().await;

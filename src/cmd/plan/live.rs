@@ -48,7 +48,7 @@ use crate::{
         ownership::Claims,
         prune,
         set::Desired,
-        text::{self, Veil},
+        text::{self, SecretMask},
     },
 };
 
@@ -305,7 +305,7 @@ async fn compare_all(
 ) -> anyhow::Result<Live> {
     let mut key = [0; 32];
     SystemRandom::new().fill(&mut key).map_err(|_| anyhow!("no randomness to hide secrets with"))?;
-    let veil = Veil::new(&key);
+    let mask = SecretMask::new(&key);
     let wanted = sets.new.objects.iter().map(|desired| &desired.object);
     let claims = Claims::of(wanted.chain(live.values().map(|object| &object.value)));
     let old: HashMap<&Id, &Desired> = sets.old.objects.iter().map(|desired| (&desired.id, desired)).collect();
@@ -333,7 +333,7 @@ async fn compare_all(
         if let Some(why) = is_unknown.filter(|_| is_changed) {
             object.refused = why;
         } else if is_changed {
-            match diff::change(&cluster.api, &claims, desired, there, &veil).await {
+            match diff::change(&cluster.api, &claims, desired, there, &mask).await {
                 Ok(change) => object.change = change.diff,
                 Err(error) => object.refused = format!("{error:#}"),
             }
@@ -353,7 +353,7 @@ async fn compare_all(
             (object.refused, object.change) = ("the server refuses this Secret".to_owned(), String::new());
         }
         if let (Some(live), Some(before)) = (there, before) {
-            object.drift = drift(&claims, before, live, &veil);
+            object.drift = drift(&claims, before, live, &mask);
         }
         if !(object.change.is_empty() && object.drift.is_empty() && object.refused.is_empty()) {
             found.objects.push(object);
@@ -392,14 +392,14 @@ async fn refused_hooks(
 }
 
 /// How a live object differs from what the old side wants: nobody's commit.
-fn drift(claims: &Claims, before: &Desired, live: &Object, veil: &Veil) -> String {
+fn drift(claims: &Claims, before: &Desired, live: &Object, mask: &SecretMask) -> String {
     let patch = diff::with_marks(claims.settle(&before.id, &before.object, Some(live)), live);
     let Some(kind) = &before.sort.kind else { return String::new() };
     let Ok(after) = compare::applied(kind, live, &patch, true) else { return String::new() };
     let name = format!("{}:{}", before.file, before.line);
     text::unified(
-        &text::text(&after.value, veil),
-        &text::text(&live.value, veil),
+        &text::text(&after.value, mask),
+        &text::text(&live.value, mask),
         &name,
         &format!("live {}", before.id),
     )

@@ -1,4 +1,4 @@
-//! Git's own words: packets, what a host can do, what it has, what we ask for.
+//! The git wire protocol (pkt-line): the capabilities and refs that a host advertises, and what we fetch or push.
 //!
 //! Speaks version 2 of the protocol, and version 0 with hosts that know no other; one round of questions each, because a
 //! store says all it has at once. Pure: bytes in, bytes out.
@@ -189,7 +189,7 @@ fn hash(text: &str) -> Result<String, String> {
 }
 
 /// The ability that begins with a name.
-fn able(abilities: &[String], name: &str) -> bool {
+fn has_capability(abilities: &[String], name: &str) -> bool {
     abilities
         .iter()
         .any(|ability| ability == name || ability.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
@@ -238,10 +238,10 @@ pub fn list(abilities: &[String], prefixes: &[String]) -> Bytes {
 fn command(abilities: &[String], name: &str) -> Vec<u8> {
     let mut out = Vec::new();
     line(&mut out, &format!("command={name}"));
-    if able(abilities, "agent") {
+    if has_capability(abilities, "agent") {
         line(&mut out, AGENT);
     }
-    if able(abilities, "object-format") {
+    if has_capability(abilities, "object-format") {
         line(&mut out, "object-format=sha1");
     }
     out.extend_from_slice(b"0001");
@@ -301,17 +301,17 @@ fn fetch_two(abilities: &[String], wish: &Wish) -> Bytes {
 }
 
 fn fetch_zero(abilities: &[String], wish: &Wish) -> Result<Bytes, String> {
-    if !able(abilities, "side-band-64k") {
+    if !has_capability(abilities, "side-band-64k") {
         return Err("a host that cannot send a pack beside its messages".to_owned());
     }
     let mut out = Vec::new();
     let known = ["multi_ack_detailed", "side-band-64k", "thin-pack", "no-progress", "ofs-delta"];
-    let mut words: Vec<&str> = known.into_iter().filter(|name| able(abilities, name)).collect();
-    if able(abilities, "agent") {
+    let mut words: Vec<&str> = known.into_iter().filter(|name| has_capability(abilities, name)).collect();
+    if has_capability(abilities, "agent") {
         words.push(AGENT);
     }
     line(&mut out, &format!("want {} {}", wish.want, words.join(" ")));
-    let shallow = able(abilities, "shallow");
+    let shallow = has_capability(abilities, "shallow");
     if shallow {
         wish.shallow.iter().for_each(|id| line(&mut out, &format!("shallow {id}")));
         line(&mut out, &format!("deepen {}", wish.depth));

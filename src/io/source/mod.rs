@@ -1,7 +1,7 @@
-//! The GitSources of a cluster: one task hears what happens to them and their objects, passes carry out what is decided.
+//! The GitSources of a cluster: one task watches them and their objects, passes carry out what is decided.
 //!
 //! ```text
-//! hint, poll, watch ──▶ queue ──▶ pass: fetch → read → observe → decide → record → act → tell
+//! hint, poll, watch ──▶ queue ──▶ pass: fetch → read → observe → decide → act and record → commit status
 //! ```
 //!
 //! Works beside the engine of Rollouts and shares nothing with it but the cluster. Never holds a Secret longer than a
@@ -447,7 +447,7 @@ impl Sources {
     /// Lists a resource anew if a fence has waited too long for one of its objects: an event was lost, or never to come.
     fn list_overdue(&mut self) {
         for resource in self.fence.overdue(self.clock.now()) {
-            tracing::warn!(%resource, "a write was not seen in time; listing anew");
+            tracing::warn!(%resource, "a write was not seen in time; listing again");
             self.shared.follow_anew(&resource);
         }
     }

@@ -1,4 +1,5 @@
-//! One pass about a source: fetch, observe, decide, act, offer, tell, record.
+//! One pass about a source: fetch, observe, decide, offer a revert, act and record (which comes first, the inventory decides), post
+//! commit statuses.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -204,7 +205,7 @@ pub async fn pass(
         Ok(wake) => Outcome::Settled(wake),
         Err(error) => {
             if error.code() == Some(409) {
-                tracing::debug!(source = %subject.place, %error, "the world moved on");
+                tracing::debug!(source = %subject.place, %error, "conflict; retrying on the newer version");
             } else {
                 tracing::warn!(source = %subject.place, %error, "a sync failed; trying again");
             }
@@ -500,7 +501,7 @@ impl Pass<'_> {
                 hooks.open(door, Secret::new(token.unwrap_or_default()));
             }
             Err(why) => {
-                tracing::warn!(source = %subject.place, why, "webhooks are not heard");
+                tracing::warn!(source = %subject.place, why, "webhooks of this source are not accepted");
                 hooks.close(&door);
             }
         }
@@ -531,7 +532,7 @@ impl Pass<'_> {
             state.told.insert(about, report.clone());
             tracing::info!(
                 source = %self.subject.place, commit = %report.commit, rollout = report.rollout.as_deref(),
-                state = report.state.name(), words = report.words, "told"
+                state = report.state.name(), description = report.words, "commit status updated"
             );
             if let (Some((_, teller)), Ok(spec)) = (&state.teller, &self.subject.spec) {
                 let (place, page) = (&self.subject.place, self.settings.page(&self.subject.place));

@@ -1,7 +1,7 @@
-//! Telling commits: as git notes where the repository is on this machine, to its host where there is one.
+//! Posts commit statuses: as git notes where the repository is on this machine, to its host where there is one.
 //!
-//! A host is told by a task of its own, which keeps to the reporter's pace. Whoever cannot be told never holds a sync up;
-//! what is still to be told is kept in a ConfigMap, so that a last word outlives a restart.
+//! A host has a task of its own, which keeps to the reporter's throttling. A host that does not answer never holds a sync up;
+//! pending statuses are kept in a ConfigMap, so that the last one of a commit outlives a restart.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -122,7 +122,7 @@ impl Teller {
                     }
                     Ok(None) => Teller::Nobody(None),
                     Err(why) => {
-                        tracing::warn!(source = %telling.place, why, "commits cannot be told");
+                        tracing::warn!(source = %telling.place, why, "commit statuses cannot be posted");
                         Teller::Nobody(Some(why))
                     }
                 }
@@ -131,7 +131,7 @@ impl Teller {
         })
     }
 
-    /// Why commits cannot be told, if they cannot.
+    /// Why commit statuses cannot be posted, if they cannot.
     pub fn trouble(&self) -> Option<String> {
         match self {
             Teller::Nobody(why) => why.clone(),
@@ -166,8 +166,8 @@ impl Teller {
                 let noted = tokio::task::spawn_blocking(noted).await;
                 match noted {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => tracing::warn!(source = %place, %error, "a commit was not told"),
-                    Err(error) => tracing::warn!(source = %place, %error, "a commit was not told"),
+                    Ok(Err(error)) => tracing::warn!(source = %place, %error, "commit status not posted"),
+                    Err(error) => tracing::warn!(source = %place, %error, "commit status not posted"),
                 }
             }
             Teller::Forge(sender, _) => {
@@ -237,7 +237,7 @@ async fn talk(
             if let Some(why) = &why
                 && trouble.get().as_ref() != Some(why)
             {
-                tracing::warn!(source = %telling.place, commit = work.sha, why, "a commit was not told");
+                tracing::warn!(source = %telling.place, commit = work.sha, why, "commit status not posted");
             }
             trouble.set(why);
             reporter.forget(telling.clock.now().saturating_sub(REMEMBERED).unwrap_or(Timestamp::MIN));
@@ -270,7 +270,7 @@ async fn talk(
 async fn save(telling: &Telling, reporter: &Reporter) {
     let Ok(text) = serde_json::to_string(reporter) else { return };
     if let Err(error) = keep::save_reports(telling.secrets.api(), &telling.place, &telling.uid, text).await {
-        tracing::warn!(source = %telling.place, %error, "what is still to be told was not kept");
+        tracing::warn!(source = %telling.place, %error, "pending commit statuses were not saved");
     }
 }
 

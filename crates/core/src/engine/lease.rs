@@ -1,8 +1,8 @@
-//! Who works, when several could: a Lease, held by one at a time.
+//! Leader election, when several could work: a Lease, held by one at a time.
 //!
 //! A holder that has not renewed for as long as it promised has gone; that is judged by when a change was *seen* here, not
-//! by the times in the Lease, because clocks differ. Whoever holds it may write only until its renewal is due, counted from
-//! before the request that renewed it was sent: so nobody writes after another may have taken over. Never asks the time.
+//! by the times in the Lease, because clocks differ. The leader may write only until its renewal is due, counted from
+//! before the request that renewed it was sent: so no process writes after another may have become leader. Never asks the time.
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -1,7 +1,7 @@
-//! Telling commits how they went, and hearing of new ones: one leaf for each host.
+//! Commit statuses and webhooks: one module per git host.
 //!
 //! A leaf is a pair: build a request, read its answer. Requests are performed elsewhere, by one client; when and how often
-//! is [`reporter`]'s. What a webhook says is only ever a hint ([`webhook`]). Never talks to anybody, never waits.
+//! is [`reporter`]'s. What a webhook says is only ever a hint ([`webhook`]). Never sends a request itself, never waits.
 
 pub mod azure;
 pub mod bitbucket;

@@ -83,7 +83,7 @@ impl Place {
         let forge = match host {
             Host::None | Host::Notes => return Ok(None),
             Host::Auto => Forge::of(remote).ok_or_else(|| {
-                format!("it cannot be told what kind of host {} is; name it in report.host", remote.host)
+                format!("it is not clear what kind of host {} is; name it in report.host", remote.host)
             })?,
             Host::GitHub => Forge::GitHub,
             Host::GitLab => Forge::GitLab,
@@ -247,7 +247,7 @@ mod tests {
         check("https://bitbucket.corp/git/scm/WEB/api", Ok((BitbucketDataCenter, below, "WEB api")));
         check("https://dev.azure.com/org/web/_git/api", Ok((AzureDevOps, "https://dev.azure.com", "org web api")));
         check("ssh://git@ssh.dev.azure.com/v3/org/web/api", Ok((AzureDevOps, "https://dev.azure.com", "org web api")));
-        let unknown = "it cannot be told what kind of host git.corp is; name it in report.host";
+        let unknown = "it is not clear what kind of host git.corp is; name it in report.host";
         check("https://git.corp/a/b", Err(unknown));
         let odd = "https://github.com/a is not how this kind of host names a repository";
         check("https://github.com/a", Err(odd));

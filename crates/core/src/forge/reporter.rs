@@ -1,7 +1,7 @@
-//! What commits are still to be told, and when.
+//! Which commit statuses are still to be posted, and when: coalesced, throttled, retried with backoff.
 //!
-//! One word at a time for each commit and context: the newest wins, the same is not said twice, progress is told with
-//! growing pauses, and the last word is never crowded out by those before it. Keeps nothing but values, so that it can be
+//! One status at a time for each commit and context: the newest wins, the same is not posted twice, progress is posted with
+//! growing pauses, and the final status is never crowded out by those before it. Keeps nothing but values, so that it can be
 //! written down and read back after a restart. Never waits, never talks, never fails a rollout (S61, S62, L13).
 
 use std::collections::BTreeMap;

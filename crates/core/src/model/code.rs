@@ -139,7 +139,7 @@ codes! {
     RouterMissing "router-missing" Warning "trafficRouting names no router"
         "Pods are scaled as if traffic were routed, but nothing routes it: every ready pod gets its share of requests.";
     RoutersSeveral "routers-several" Hint "trafficRouting names several routers"
-        "Each is told the same weights in a fixed order. That is allowed, and rarely what is meant.";
+        "Each gets the same weights in a fixed order. That is allowed, and rarely what is meant.";
     RouterIngress "router-ingress" Error "the router needs its ingress, or its ingresses, but not both"
         "Exactly one of the single and the plural field says which Ingress to work with.";
     RouterVirtualService "router-virtual-service" Error "Istio needs its virtualService, or its virtualServices, but not both"
@@ -241,7 +241,7 @@ codes! {
 
     // Experiment
     ExperimentSelector "experiment-selector" Error "an experiment's template needs a selector"
-        "Without a selector, or with an empty one, the pods of the experiment cannot be told from others.";
+        "Without a selector, or with an empty one, the pods of the experiment cannot be distinguished from others.";
     ExperimentTemplateName "experiment-template-name" Error "an experiment's template needs a name of its own"
         "The ReplicaSets are named `<experiment>-<template>`.";
     ExperimentDeadline "experiment-deadline" Error "minReadySeconds is above progressDeadlineSeconds"

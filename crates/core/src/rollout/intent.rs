@@ -158,7 +158,7 @@ impl Refusal {
                 "leave the flag out to end a pause, or give `--full` to promote to the end".to_owned()
             }
             Refusal::NothingToPromote { .. } => "change its pod template to begin an update".to_owned(),
-            Refusal::Aborted { rollout } => format!("`retry rollout {rollout}` begins it anew"),
+            Refusal::Aborted { rollout } => format!("`retry rollout {rollout}` starts it again"),
             Refusal::NotTakenUp { .. } => {
                 "see that a controller is at work (`tidegate run`), and ask again when it has taken the change up"
                     .to_owned()

@@ -113,7 +113,7 @@ pub enum Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Broken::NotOurs(set) => write!(f, "S15: {set} belongs to somebody else"),
+            Broken::NotOurs(set) => write!(f, "S15: {set} belongs to another controller"),
             Broken::TooMany { pods, most } => write!(f, "S20: {pods} pods are more than the {most} allowed"),
             Broken::StableGone(set) => write!(f, "S21: {set} is stable and still has users"),
             Broken::Size { set, size } => write!(f, "S24: {size} is no size for {set}"),
@@ -137,7 +137,7 @@ impl fmt::Display for Broken {
             Broken::Leftover(routes) => write!(f, "S27: routes would be left over: {routes}"),
             Broken::Grows(set) => write!(f, "S30: {set} would grow after an abort"),
             Broken::Forgotten(field) => write!(f, "S50: status would forget {field}"),
-            Broken::NotApproved(what) => write!(f, "S64: {what}, and nobody approved it"),
+            Broken::NotApproved(what) => write!(f, "S64: {what} without an approval"),
             Broken::StepBack { from, to } => write!(f, "S36: step {from} would become {to}"),
         }
     }

@@ -24,9 +24,9 @@ use crate::{
     },
 };
 
-/// How long counts of pods may wait for something else to be said.
+/// Counts of pods alone are throttled: they are written at most this often, so that many changes are coalesced into one write.
 const COUNTED_EVERY: SignedDuration = SignedDuration::from_millis(250);
-/// The same while many others wait for a decision.
+/// The throttle while many other Rollouts wait for a decision.
 const COUNTED_IN_A_CROWD: SignedDuration = SignedDuration::from_secs(2);
 
 /// Whether two statuses tell the same story with other counts of pods: the same phase, the same conditions.

@@ -91,7 +91,7 @@ pub struct Seen {
     pub crowd: Crowd,
 }
 
-/// How many others wait for a decision.
+/// How many others wait for a decision: the longer the backlog, the more writes of counts and events are throttled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Crowd {

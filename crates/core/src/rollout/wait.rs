@@ -147,7 +147,7 @@ impl Wait {
             Wait::Overdue => "for pods that should have been there long ago".to_owned(),
             Wait::Resume { then: Resumed::GoesOn } => format!("for {promote}: paused by hand"),
             Wait::Resume { then: Resumed::WaitsAgain } => {
-                format!("for {promote}: paused by hand; it then begins its own pause anew")
+                format!("for {promote}: paused by hand; it then starts its own pause again")
             }
             Wait::Pause { step, steps, until: Some(until), .. } => {
                 format!("at step {step}/{steps} for {}; {promote} goes on at once", left(*until, now))
@@ -299,7 +299,7 @@ mod tests {
         );
         let mut twice = canary(value!({"pause": {}}), pause("CanaryPauseStep"));
         twice.set_at(&["spec", "paused"], true);
-        check(twice, &[], "for `tidegate promote web`: paused by hand; it then begins its own pause anew");
+        check(twice, &[], "for `tidegate promote web`: paused by hand; it then starts its own pause again");
         check(
             canary(value!({"analysis": {}}), pause("InconclusiveAnalysisRun")),
             &[],

@@ -1,6 +1,6 @@
 //! Secrets name the hosts that they may be sent to, in the annotation `tidegate.dev/hosts`.
 //!
-//! Whoever may write a GitSource need not be allowed to read the Secrets of its namespace, and must not be able to have one
+//! The author of a GitSource need not be allowed to read the Secrets of its namespace, and must not be able to have one
 //! sent elsewhere. So the permission stands on the Secret, where only those write who may write it, and without it nothing
 //! is sent. Never sees what is in a Secret.
 

@@ -1,4 +1,4 @@
-//! The decision: what is written, what is recorded, what commits are told.
+//! The decision: what is applied and pruned, what is recorded, which commit statuses are posted.
 //!
 //! One function per situation, each from top to bottom. What a pass writes is seen by the next one: a commit counts as
 //! applied only when nothing is left to write, and as rolled out only when everything it wants is seen to be so.
@@ -40,10 +40,10 @@ use crate::{
 pub struct Verdict {
     /// What is written, in this order.
     pub actions: Vec<Action>,
-    /// What is recorded, before anything is written: an inventory that names too much is harmless, one that names too
-    /// little loses track of an object.
+    /// What is recorded. Before the writes if the inventory gains an object, because one that names too much is harmless and one
+    /// that names too little loses track of an object; after them otherwise.
     pub status: GitSourceStatus,
-    /// What commits are told.
+    /// The commit statuses to post.
     pub reports: Vec<Report>,
     /// When time alone changes the answer.
     pub wake: Option<Timestamp>,
@@ -84,7 +84,7 @@ pub enum Action {
     Apply(Box<Write>),
     /// Deletes an object that git no longer has.
     Prune(Stale),
-    /// Deletes an object that is made anew.
+    /// Deletes an object that is created again.
     Replace(Stale),
     /// Gives a Service to another Rollout.
     HandOver(Handover),
@@ -273,7 +273,7 @@ fn guard(view: &View, situation: &Situation<'_>) -> Option<Guard> {
     }
 }
 
-/// That commits cannot be told, if that is so. It holds nothing up, and somebody must know.
+/// The condition that commit statuses cannot be posted, if that is so. It holds nothing up.
 fn reported(view: &View) -> Option<Condition> {
     let message = cut(view.trouble.as_deref()?, 1024);
     let old = view.status.conditions.iter().find(|told| told.r#type == condition::REPORTED);

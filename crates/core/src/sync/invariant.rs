@@ -122,7 +122,7 @@ fn replacing(view: &View, verdict: &Verdict, no: &mut dyn FnMut(&'static str, St
         });
         let data = ["PersistentVolumeClaim", "PersistentVolume", "Namespace", "CustomResourceDefinition"];
         if !asked || data.contains(&stale.id.kind.as_str()) {
-            no("S58", format!("{} would be deleted to be made anew, which nobody asked for", stale.id));
+            no("S58", format!("{} would be deleted to be created again, without a request for it", stale.id));
         }
         identity(view, stale, no);
     }

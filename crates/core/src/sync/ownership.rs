@@ -1,4 +1,4 @@
-//! Which fields of an object are somebody else's, without anybody having to say so.
+//! Which fields of an object belong to another field manager, without any configuration.
 //!
 //! An autoscaler owns the size of what it scales; a Rollout owns the hash in the selectors of its Services, the weights
 //! in its routes, and the size of the workload it replaces. Where git says something about such a field, what is live

@@ -55,7 +55,7 @@ pub fn one(shown: &Shown) -> String {
         text(if shown.path.is_empty() { "/" } else { &shown.path }),
     );
     for told in status.conditions.iter().filter(|told| told.r#type == condition::REPORTED) {
-        let _ = write!(body, "<p class=bad>commits cannot be told: {}</p>", text(&told.message));
+        let _ = write!(body, "<p class=bad>commit statuses cannot be posted: {}</p>", text(&told.message));
     }
     body += "<table>";
     for (word, revision) in [("seen", &status.seen), ("applied", &status.applied), ("rolled out", &status.rolled_out)] {

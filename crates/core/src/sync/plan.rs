@@ -30,7 +30,7 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// What is deleted.
     pub prunes: Vec<Stale>,
-    /// What is deleted to be made anew.
+    /// What is deleted to be created again.
     pub replaces: Vec<Stale>,
     /// The Services that get another Rollout.
     pub handovers: Vec<Handover>,

@@ -19,7 +19,7 @@ pub struct Policy {
     pub keep: bool,
     /// Whether nothing is done to it for now.
     pub suspended: bool,
-    /// Whether it is made anew where a field of it cannot change, if it says so.
+    /// Whether it is created again where a field of it cannot change, if it says so.
     pub replace: Option<bool>,
     /// When it runs, if it is a hook: once for each commit.
     pub hook: Option<Hook>,

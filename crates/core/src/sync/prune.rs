@@ -139,7 +139,7 @@ pub fn blocks(view: &View, stale: &Stale, refused: &Id, message: &str) -> bool {
 /// What a server says that refuses an object because another one has what only one can have.
 const CONFLICTS: [&str; 4] = ["already allocated", "already exists", "already in use", "already defined in ingress"];
 
-/// What is deleted so that it can be made anew, if the object or its source wants that. Never what holds data or others'
+/// What is deleted so that it can be created again, if the object or its source wants that. Never what holds data or others'
 /// objects: those would go with it.
 pub fn replaces(spec: &GitSource, pair: &Pair<'_>) -> Option<Stale> {
     let id = &pair.desired.id;

@@ -35,7 +35,7 @@ pub enum Reason {
     HookFailed(Id, String),
     /// Annotations of other tools ask for something that is not done.
     NotHonoured(Id, Vec<String>),
-    /// A field of it cannot change: it is deleted and made anew.
+    /// A field of it cannot change: it is deleted and created again.
     Replaces(Id),
     /// Git no longer has them; they go when everything that git has is healthy.
     PrunesLater {
@@ -193,7 +193,7 @@ impl fmt::Display for Reason {
             Reason::RunsHook(id, phase) => write!(f, "{} hook {id} begins", phase.name()),
             Reason::HookFailed(_, words) => f.write_str(words),
             Reason::NotHonoured(id, asked) => write!(f, "{id} asks for what is not done: {}", list(asked)),
-            Reason::Replaces(id) => write!(f, "{id} is deleted and made anew: a field of it cannot change"),
+            Reason::Replaces(id) => write!(f, "{id} is deleted and created again: a field of it cannot change"),
             Reason::PrunesLater { count: 1, of } => {
                 write!(f, "1 object that is no longer in git stays until {of} is healthy")
             }

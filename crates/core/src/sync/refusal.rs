@@ -42,7 +42,7 @@ pub fn explain(id: &Id, answer: Answer<'_>) -> Explained {
         } else {
             format!(
                 "; annotate it with `{REPLACE}: \"true\"` (or set `onImmutable: Replace` in the source) to have it deleted \
-                 and made anew, or give it another name"
+                 and created again, or give it another name"
             )
         };
         let what = if field.is_empty() { "a field" } else { field.as_str() };
@@ -195,7 +195,7 @@ mod tests {
     }
 
     const REPLACED: &str = "; annotate it with `tidegate.dev/replace: \"true\"` (or set `onImmutable: Replace` in the source) to \
-                            have it deleted and made anew, or give it another name";
+                            have it deleted and created again, or give it another name";
 
     #[test]
     fn a_field_that_cannot_change_is_named_with_what_to_do() {

@@ -1,4 +1,4 @@
-//! What commits are told: about all that they brought, and about each Rollout where the source asks for that.
+//! The commit statuses to report: one for all that a commit brought, and one for each Rollout where the source asks for that.
 //!
 //! Never says of a Rollout what is not seen: it succeeds when nothing is left to write to it and it is fully promoted.
 

@@ -16,7 +16,8 @@ pub enum Stage {
     Configuration,
     /// What runs pods, and scales it.
     Workload,
-    /// What leads traffic to pods. Services come with the workloads: a Rollout refuses to move without them.
+    /// What leads traffic to pods, but for Services: they are in [`Stage::Configuration`], because a Rollout refuses to move
+    /// without them.
     Route,
 }
 

@@ -1,7 +1,7 @@
 //! Differences for people: two objects as text, line by line, with nothing secret in them.
 //!
-//! What a server alone says is left out on both sides. The values of Secrets become short digests under a key of the run:
-//! equal values look equal, and nobody can tell what they are. Never shows `managedFields` or what kubectl last applied.
+//! What a server alone says is left out on both sides. The values of Secrets are masked: short digests under a key of the run,
+//! so that equal values look equal and the values stay unknown. Never shows `managedFields` or what kubectl last applied.
 
 use ring::hmac;
 use similar::TextDiff;
@@ -11,16 +11,16 @@ use crate::{
     kubernetes::value::{Map, Value},
 };
 
-/// What values of Secrets are hidden with.
-pub struct Veil(hmac::Key);
+/// Masks the values of Secrets.
+pub struct SecretMask(hmac::Key);
 
-impl Veil {
-    /// A veil of these bytes, which should be new for each run.
-    pub fn new(bytes: &[u8]) -> Veil {
-        Veil(hmac::Key::new(hmac::HMAC_SHA256, bytes))
+impl SecretMask {
+    /// A mask with these bytes as its key, which should be new for each run.
+    pub fn new(bytes: &[u8]) -> SecretMask {
+        SecretMask(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
-    fn over(&self, value: &Value) -> Value {
+    fn mask(&self, value: &Value) -> Value {
         let tag = hmac::sign(&self.0, value.to_json().as_bytes());
         let digest: String = tag.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
         Value::from(format!("(hidden {digest})"))
@@ -28,12 +28,12 @@ impl Veil {
 }
 
 /// An object as text.
-pub fn text(object: &Value, veil: &Veil) -> String {
-    serde_saphyr::to_string(&shown(object, veil)).unwrap_or_default()
+pub fn text(object: &Value, mask: &SecretMask) -> String {
+    serde_saphyr::to_string(&shown(object, mask)).unwrap_or_default()
 }
 
 /// An object without what only a server says, and with its secrets hidden.
-pub fn shown(object: &Value, veil: &Veil) -> Value {
+pub fn shown(object: &Value, mask: &SecretMask) -> Value {
     let mut value = object.clone();
     value.remove_at(&["status"]);
     for field in ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"] {
@@ -42,7 +42,7 @@ pub fn shown(object: &Value, veil: &Veil) -> Value {
     value.remove_at(&["metadata", "annotations", annotation::LAST_APPLIED]);
     if value.str_at(&["kind"]) == Some("Secret") {
         for field in ["data", "stringData"] {
-            let hidden = value.get(field).and_then(Value::as_map).map(|map| hide(map, veil));
+            let hidden = value.get(field).and_then(Value::as_map).map(|map| hide(map, mask));
             if let Some(hidden) = hidden {
                 value.set_at(&[field], Value::Map(hidden));
             }
@@ -51,8 +51,8 @@ pub fn shown(object: &Value, veil: &Veil) -> Value {
     value
 }
 
-fn hide(map: &Map, veil: &Veil) -> Map {
-    map.iter().map(|(key, value)| (key.clone(), veil.over(value))).collect()
+fn hide(map: &Map, mask: &SecretMask) -> Map {
+    map.iter().map(|(key, value)| (key.clone(), mask.mask(value))).collect()
 }
 
 /// The lines in which two texts differ, with three around them, as `diff -u` prints them; empty if they do not.
@@ -75,22 +75,22 @@ mod tests {
                 "annotations": {"kubectl.kubernetes.io/last-applied-configuration": text}},
                 "data": {"same": "c2FtZQ==", "other": text}, "stringData": {"plain": text}})
         };
-        let veil = Veil::new(b"a key");
-        let (one, two) = (text(&secret("hunter2"), &veil), text(&secret("hunter3"), &veil));
+        let mask = SecretMask::new(b"a key");
+        let (one, two) = (text(&secret("hunter2"), &mask), text(&secret("hunter3"), &mask));
         let diff = unified(&one, &two, "live", "git");
         assert!(!(one.clone() + &two + &diff).contains("hunter") && !one.contains("c2FtZQ"), "{one}{diff}");
         assert!(diff.contains("-  other: (hidden") && diff.contains("+  other: (hidden"), "{diff}");
         assert!(!diff.contains("-  same"), "{diff}");
-        let another = text(&secret("hunter2"), &Veil::new(b"another key"));
+        let another = text(&secret("hunter2"), &SecretMask::new(b"another key"));
         assert_ne!(one, another, "a digest is of no use beyond its run");
     }
 
     #[test]
     fn what_only_a_server_says_is_no_difference() {
-        let veil = Veil::new(b"a");
+        let mask = SecretMask::new(b"a");
         let live = value!({"kind": "ConfigMap", "metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}, "data": {"k": "x"}, "status": {}});
         let git = value!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "z"}});
-        let diff = unified(&text(&live, &veil), &text(&git, &veil), "live", "git");
+        let diff = unified(&text(&live, &mask), &text(&git, &mask), "live", "git");
         assert_eq!(
             diff,
             "--- live\n+++ git\n@@ -1,5 +1,5 @@\n data:\n-  k: x\n+  k: z\n kind: ConfigMap\n metadata:\n   name: a\n"

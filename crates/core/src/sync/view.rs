@@ -60,7 +60,7 @@ pub struct View {
     pub refused: BTreeMap<Id, Refusal>,
     /// What a server's dry run said of objects whose schema is not known, and that an apply changed nothing.
     pub answers: BTreeMap<Id, Answer>,
-    /// Why commits cannot be told, if they cannot.
+    /// Why commit statuses cannot be posted, if they cannot.
     pub trouble: Option<String>,
     /// The branch on which a revert of the commit is offered, if it is.
     pub offered: Option<String>,

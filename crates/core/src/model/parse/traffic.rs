@@ -145,7 +145,7 @@ pub fn routers(wire: &api::RolloutTrafficRouting, at: &At, notes: &mut Notes) ->
         let what = "no router is named, so nothing moves the traffic";
         notes.ours(at, Code::RouterMissing, what, "name a router, or remove trafficRouting");
     } else if routers.len() > 1 && notes.len() == before {
-        let what = format!("{} routers are told the same weights", routers.len());
+        let what = format!("{} routers get the same weights", routers.len());
         notes.ours(at, Code::RoutersSeveral, what, "keep the one that carries the traffic, unless all do");
     }
     routers.into_iter().collect()
