@@ -97,7 +97,7 @@ fn in_git(revision: &str, folder: &Path, how: Rendering) -> anyhow::Result<(Rend
     let all = store.kustomized(&commit, &path, &found.kustomizations, how)?;
     let one = all.into_iter().find(|one| one.rendered.folder == path);
     let one = one.ok_or_else(|| none(&format!("{revision}:{path}")))?;
-    Ok(((*one.rendered).clone(), one.unused))
+    Ok((kustomize::render(&store.commit_tree(&commit)?, &path, how, &str::to_owned), one.unused))
 }
 
 fn none(folder: &str) -> anyhow::Error {

@@ -34,7 +34,7 @@ pub struct Rendered {
     pub folder: String,
     /// Its objects, in kustomize's order, each in the file that it was first written in; the file itself is the kustomization.
     pub file: File,
-    /// The same as `kustomize build` prints them.
+    /// The same as `kustomize build` prints them; empty where only the objects are kept.
     pub yaml: String,
     /// Why it cannot be rendered; then there are no objects.
     pub fault: Option<Located>,

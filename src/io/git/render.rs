@@ -166,7 +166,8 @@ fn render(store: &Store, tree: &CommitTree, folder: &str, how: Rendering) -> (Ar
     }
     // Others may render meanwhile.
     drop(results);
-    let rendered = Arc::new(kustomize::render(tree, folder, how, &str::to_owned));
+    // Of what is kept the text is left out: whoever prints it renders it.
+    let rendered = Arc::new(Rendered { yaml: String::new(), ..kustomize::render(tree, folder, how, &str::to_owned) });
     let answer = |(path, asked): (&String, &Dependency)| (path.clone(), *asked, tree.answer(path, *asked));
     let answers: Vec<_> = rendered.dependencies.iter().map(answer).collect();
     let digest = digest_of(folder, how, &answers);
