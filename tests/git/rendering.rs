@@ -111,3 +111,21 @@ fn links_are_followed_in_the_repository_and_nowhere_else() {
     assert!(fault("outside").unwrap().contains("leads out of the repository"));
     assert!(fault("absolute").unwrap().contains("absolute path"));
 }
+
+#[test]
+fn a_path_without_end_is_not_followed() {
+    let made = Made::new();
+    let mut deep = made.tree(&[(FILE, b"a.yaml", made.blob(map("a", "x")))]);
+    for _ in 0..2_000 {
+        deep = made.tree(&[(FOLDER, b"d", deep)]);
+    }
+    let resource = format!("resources: [{}a.yaml]\n", "d/".repeat(2_001));
+    let root = made.tree(&[(FOLDER, b"d", deep), (FILE, b"kustomization.yaml", made.blob(resource))]);
+    let commit = made.commit(root, &[], "deep");
+    let store = Store::local(&made.path()).unwrap();
+    for _ in 0..2 {
+        let content = content(&store, commit, "", &[]);
+        let fault = content.kustomized[0].rendered.fault.as_ref().unwrap().to_string();
+        assert!(fault.contains("its path is longer than 1024 bytes"), "{fault}");
+    }
+}

@@ -29,6 +29,8 @@ const KEPT: usize = 2_000;
 const FOLDERS: usize = 2_000;
 /// How long rendering one commit may take.
 const TIME: Duration = Duration::from_secs(60);
+/// The longest path that is looked at, in bytes.
+const PATH_BYTES: usize = 1024;
 /// The longest link that is followed, in bytes.
 const LINK_BYTES: usize = 1024;
 
@@ -79,11 +81,6 @@ struct Known {
 }
 
 impl Store {
-    /// Renders a folder of a commit.
-    pub fn render(&self, commit: &str, folder: &str, how: Rendering) -> Result<(Arc<Rendered>, String), Error> {
-        Ok(render(self, &self.commit_tree(commit)?, folder, how))
-    }
-
     /// What a folder of a commit holds, without the bytes of files that are known: their hashes and sizes, by path.
     pub fn content(
         &self,
@@ -291,6 +288,10 @@ impl Tree for CommitTree {
     fn entry(&self, path: &str) -> Result<Option<Entry>, String> {
         if path.is_empty() {
             return Ok(Some(Entry::Directory));
+        }
+        // Every part of a path is remembered, and a folder may hold itself.
+        if path.len() > PATH_BYTES {
+            return Err(format!("its path is longer than {PATH_BYTES} bytes"));
         }
         let Some((mode, id)) = self.find(path)? else { return Ok(None) };
         Ok(Some(match mode {
