@@ -187,7 +187,7 @@ impl Checker {
                 && label(label::POD_TEMPLATE_HASH) == hash
                 && run.value.str_at(&["status", "phase"]) == Some("Successful")
         });
-        if !went_well {
+        if !went_well && !is_rollback(store, change, old) {
             self.broken.push(format!("S43: {} passed step {step} without a run that succeeded", change.object.name()));
         }
     }
@@ -360,4 +360,21 @@ fn available(set: &Value) -> i64 {
 /// When a ReplicaSet is to go.
 fn deadline(set: &Value) -> Option<Timestamp> {
     set.str_at(&["metadata", "annotations", annotation::SCALE_DOWN_DEADLINE])?.parse().ok()
+}
+
+/// Whether a Rollout with a window for rollbacks goes back to a version that is older than the stable one: its steps are
+/// skipped.
+fn is_rollback(store: &Store, change: &Change, old: &Value) -> bool {
+    let window = old.at(&["spec", "rollbackWindow"]).is_some_and(|window| !window.is_null());
+    let (uid, namespace) = (change.object.uid(), change.object.namespace());
+    let made = |field: &str| {
+        let hash = old.str_at(&["status", field])?;
+        let mut sets = store.list("apps", "replicasets", &namespace);
+        let set = sets.find(|set| {
+            object::controller(&set.value).as_ref() == Some(&uid)
+                && set.value.str_at(&["metadata", "labels", label::POD_TEMPLATE_HASH]) == Some(hash)
+        })?;
+        set.value.str_at(&["metadata", "creationTimestamp"]).map(str::to_owned)
+    };
+    window && made("currentPodHash").zip(made("stableRS")).is_some_and(|(wanted, stable)| wanted < stable)
 }

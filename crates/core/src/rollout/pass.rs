@@ -112,6 +112,17 @@ impl<'v> Pass<'v> {
         self.events.push(Event { warning: false, reason, message: message.into() });
     }
 
+    /// How much is to be announced so far.
+    pub(super) fn announced(&self) -> usize {
+        self.events.len()
+    }
+
+    /// What was to be announced from there on did not happen; warnings stay.
+    pub(super) fn take_back(&mut self, from: usize) {
+        let news = self.events.split_off(from.min(self.events.len()));
+        self.events.extend(news.into_iter().filter(|event| event.warning));
+    }
+
     /// Bad news to announce.
     pub(super) fn warn(&mut self, reason: &'static str, message: impl Into<String>) {
         self.events.push(Event { warning: true, reason, message: message.into() });

@@ -198,6 +198,7 @@ impl<'v> Pass<'v> {
     /// Tells one router.
     fn tell(&mut self, leaf: Leaf, aim: &Aim) -> Result<Telling, Problem> {
         let view = self.view;
+        let (before, told) = (self.target.routes.clone(), self.announced());
         if aim.clears != Clears::Nothing {
             self.send(leaf, Move::Clear)?;
         }
@@ -213,6 +214,10 @@ impl<'v> Pass<'v> {
             }
             if let Some(route) = &step.set_mirror_route {
                 self.send(leaf, Move::Mirror(route))?;
+            }
+            // Without an available pod the route of a step is taken away and set again in every pass: nothing happened.
+            if self.target.routes.has_same_objects(&before) {
+                self.take_back(told);
             }
         }
         let weights = Move::Weights { canary: aim.weight, additional: &aim.additional };

@@ -46,6 +46,11 @@ fn listed<S: serde::Serializer>(objects: &BTreeMap<Id, Value>, serializer: S) ->
 }
 
 impl Routes {
+    /// Whether all objects are as in the other one, however they came to be so.
+    pub fn has_same_objects(&self, other: &Routes) -> bool {
+        self.objects == other.objects
+    }
+
     /// These objects, none of them changed.
     pub fn of(objects: impl IntoIterator<Item = (Id, Value)>) -> Routes {
         Routes { objects: objects.into_iter().collect(), ..Routes::default() }
