@@ -57,8 +57,12 @@ pub fn see(cache: &Cache, apis: &Apis, place: &Place, rollout: &Rollout, now: Ti
     let sets = resource::sets();
     let own = cache.children(&sets, &rollout.metadata.uid).chain(cache.orphans(&sets, &place.namespace));
     let mut sets_seen: Vec<Value> = own.cloned().collect();
-    let namesake = cache.get(&sets, &at(&next));
-    sets_seen.extend(namesake.filter(|set| !sets_seen.iter().any(|own| own.is(set))).cloned());
+    let namesake = cache.get(&sets, &at(&next)).into_iter();
+    for set in namesake.chain(predecessors(cache, rollout)) {
+        if !sets_seen.iter().any(|seen| seen.is(set)) {
+            sets_seen.push(set.clone());
+        }
+    }
     let service = |name: &str| cache.get(&resource::services(), &at(name));
     let pods = if view::needs_pods(rollout, now) {
         let uids = sets_seen.iter().filter_map(|set| set.str_at(&["metadata", "uid"]));
@@ -84,6 +88,14 @@ pub fn see(cache: &Cache, apis: &Apis, place: &Place, rollout: &Rollout, now: Ti
         rollout: object,
         ..Seen::default()
     })
+}
+
+/// The ReplicaSets of a Rollout that had this one's name before it. Only a Rollout without a version of its own looks for them:
+/// it may have been orphaned and created again, and the watch of ReplicaSets may be behind.
+fn predecessors<'a>(cache: &'a Cache, rollout: &'a Rollout) -> impl Iterator<Item = &'a Value> {
+    let is_first = rollout.status.current_pod_hash.is_empty() && rollout.status.stable_rs.is_empty();
+    let sets = is_first.then(|| cache.list(&resource::sets(), &rollout.metadata.namespace));
+    sets.into_iter().flatten().filter(|set| view::is_predecessors(rollout, set))
 }
 
 /// The objects of a Rollout's routers, as far as they exist; with the Services of its Experiments where a router must know
@@ -187,6 +199,9 @@ pub enum LiveCheck {
     /// Whether the ReplicaSet that has the next name is still somebody else's: a collision that is counted stays counted,
     /// and makes a second ReplicaSet of one template.
     NameTaken(ObjectKey),
+    /// Whether the ReplicaSet of a Rollout that had this one's name before is still that one's. If it was orphaned, it is to be
+    /// adopted: a second ReplicaSet of its template would take its place, pod by pod.
+    StillOwned(ObjectKey),
     /// Whether the ReplicaSet that only its template makes the new one is as it was made (S12).
     TemplateUnaltered(ObjectKey),
 }
@@ -202,14 +217,18 @@ impl LiveCheck {
         let name = names::replica_set(&metadata.name, &view.hash);
         let namesake = view.name_is_taken.then(|| LiveCheck::NameTaken(at(resource::sets(), &name)));
         let doubtful = view.taken_for_template().map(|set| at(resource::sets(), &set.info.name));
+        let left = view.predecessors.iter().map(|name| LiveCheck::StillOwned(at(resource::sets(), name)));
         let checks = [namesake, rollout, doubtful.map(LiveCheck::TemplateUnaltered)];
-        checks.into_iter().flatten().find(|check| !made.contains(check))
+        left.chain(checks.into_iter().flatten()).find(|check| !made.contains(check))
     }
 
     /// The object to read.
     pub fn object(&self) -> &ObjectKey {
         match self {
-            LiveCheck::RolloutLives(key) | LiveCheck::NameTaken(key) | LiveCheck::TemplateUnaltered(key) => key,
+            LiveCheck::RolloutLives(key)
+            | LiveCheck::NameTaken(key)
+            | LiveCheck::StillOwned(key)
+            | LiveCheck::TemplateUnaltered(key) => key,
         }
     }
 
@@ -223,7 +242,7 @@ impl LiveCheck {
                 if is_it { LiveAnswer::Confirmed } else { LiveAnswer::Stale }
             }
             (LiveCheck::RolloutLives(_) | LiveCheck::TemplateUnaltered(_), None) => LiveAnswer::Stale,
-            (LiveCheck::NameTaken(key), live) => {
+            (LiveCheck::NameTaken(key) | LiveCheck::StillOwned(key), live) => {
                 seen.sets.retain(|set| text(set, "name") != key.place.name.as_str());
                 seen.sets.extend(live.map(|(live, _)| live.clone()));
                 LiveAnswer::Changed
@@ -378,6 +397,32 @@ mod tests {
         // It is gone meanwhile.
         assert_eq!(check.absorb(&mut taken, None), LiveAnswer::Changed);
         assert_eq!(LiveCheck::next(&View::of(&taken), &[]), None);
+    }
+
+    #[test]
+    fn a_replica_set_of_another_name_is_adopted_though_the_watch_still_calls_it_the_predecessors() {
+        let mut late = seen(Some("old"));
+        // A collision was counted in when it was made, so that its name is not the next one's.
+        late.sets[0].set_at(&["metadata", "name"], value!("web-collided"));
+        late.sets[0].set_at(
+            &["metadata", "ownerReferences"],
+            value!([{"kind": "Rollout", "name": "web", "uid": "old", "controller": true}]),
+        );
+        let view = View::of(&late);
+        assert!(!view.name_is_taken && view.orphans.is_empty());
+        let check = LiveCheck::next(&view, &[]).unwrap();
+        assert!(matches!(&check, LiveCheck::StillOwned(key) if key.place.name == "web-collided"), "{check:?}");
+        // It is deleted in the background: it stays the other one's until it is gone.
+        let mut deleted = late.clone();
+        assert_eq!(check.absorb(&mut deleted, Some((&late.sets[0], false))), LiveAnswer::Changed);
+        assert_eq!(LiveCheck::next(&View::of(&deleted), std::slice::from_ref(&check)), None);
+        // It was orphaned.
+        let mut live = late.sets[0].clone();
+        live.remove_at(&["metadata", "ownerReferences"]);
+        assert_eq!(check.absorb(&mut late, Some((&live, false))), LiveAnswer::Changed);
+        let view = View::of(&late);
+        assert_eq!(view.orphans.len(), 1);
+        assert!(view.new_set().is_some(), "it has the template that is wanted");
     }
 
     #[test]

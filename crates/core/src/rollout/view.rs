@@ -168,6 +168,9 @@ pub struct View {
     pub strangers: Vec<Value>,
     /// Somebody else's object that has the name of the next ReplicaSet.
     pub name_is_taken: bool,
+    /// The names of ReplicaSets that match its selector and belong, as far as the watch knows, to a Rollout that had its name
+    /// before; looked for only before it has a version of its own.
+    pub predecessors: Vec<Text>,
     /// The Services it names.
     pub services: BTreeMap<Text, Service>,
     /// Its pods, where they matter.
@@ -319,6 +322,7 @@ impl View {
             route_orphans: route::orphans(&rollout, &routes),
             strangers: claim.strangers,
             name_is_taken: claim.name_is_taken && new.is_none(),
+            predecessors: claim.predecessors,
             services,
             pods: seen.pods.clone(),
             routes,
@@ -402,6 +406,12 @@ impl View {
     }
 }
 
+/// Whether a ReplicaSet belongs to an object that had a Rollout's name before it.
+pub fn is_predecessors(rollout: &Rollout, set: &Value) -> bool {
+    object::controller(set).is_some_and(|uid| uid.as_str() != rollout.metadata.uid.as_str())
+        && object::controller_name(set).is_some_and(|name| name.as_str() == rollout.metadata.name.as_str())
+}
+
 /// The ReplicaSets of a namespace, by what they are to a Rollout.
 #[derive(Default)]
 struct Claim {
@@ -409,6 +419,7 @@ struct Claim {
     orphans: Vec<Value>,
     strangers: Vec<Value>,
     name_is_taken: bool,
+    predecessors: Vec<Text>,
 }
 
 impl Claim {
@@ -433,7 +444,13 @@ impl Claim {
                     claim.orphans.push(set.clone());
                     claim.owned.push(set.clone());
                 }
-                (false, _, _) => claim.name_is_taken |= set.str_at(&["metadata", "name"]) == Some(&name),
+                (false, _, fits) => {
+                    let taken = set.at(&["metadata", "name"]).and_then(Value::as_text);
+                    claim.name_is_taken |= taken.map(Text::as_str) == Some(name.as_str());
+                    if fits && is_predecessors(rollout, set) {
+                        claim.predecessors.extend(taken.cloned());
+                    }
+                }
             }
         }
         claim.owned.sort_by(replica_set::by_age);
