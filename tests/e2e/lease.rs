@@ -88,12 +88,12 @@ impl Daemon {
         Daemon { process, says }
     }
 
-    /// Waits until it leads; answers with what it said before.
+    /// Waits until it is the leader; answers with what it said before.
     async fn leads(&mut self) -> Vec<String> {
         let mut before = Vec::new();
         let leads = async {
             while let Some(line) = self.says.recv().await {
-                if line.contains("leads lease=") {
+                if line.contains("became leader lease=") {
                     return true;
                 }
                 before.push(line);
@@ -101,7 +101,7 @@ impl Daemon {
             false
         };
         let leads = tokio::time::timeout(PATIENCE, leads).await.unwrap_or(false);
-        assert!(leads, "it never leads, and says {before:#?}");
+        assert!(leads, "it never becomes leader, and says {before:#?}");
         before
     }
 
