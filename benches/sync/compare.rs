@@ -64,6 +64,8 @@ fn view() -> View {
         trouble: None,
         offered: None,
         details: Default::default(),
+        denied: None,
+        unlisted: None,
         memo: Memo::default(),
     }
 }

@@ -284,9 +284,14 @@ impl Source {
             trouble: None,
             offered: None,
             details: Default::default(),
+            denied: None,
+            unlisted: None,
             memo: Memo::default(),
         };
-        view.sets = source::sets(api, &prune::namespaces(&view, set)).await.map_err(unanswered)?;
+        match source::sets(api, &prune::namespaces(&view, set)).await.map_err(unanswered)? {
+            Ok(sets) => view.sets = sets,
+            Err(missing) => view.unlisted = Some(missing),
+        }
         Ok(view)
     }
 }

@@ -32,7 +32,7 @@ use crate::{
         api::Api,
         git::{self, FetchLimits, Network, Store, Stores, Use},
         oidc::Issuers,
-        source::{git_sources, scope, secret::Secrets},
+        source::{account, git_sources, scope, secret::Secrets},
         webhook::{PLAN_TIME, PlanRequest, Planner as Answers},
     },
     kubernetes::value::Text,
@@ -62,7 +62,7 @@ const REFUSAL: &str =
 
 /// Makes plans for workflows.
 pub struct Planner {
-    /// Asks in the daemon's own name: for GitSources and the Secrets to fetch with.
+    /// Asks in the daemon's own name: for GitSources alone.
     pub api: Api,
     /// Only GitSources of this namespace; all if not given.
     pub namespace: Option<String>,
@@ -209,9 +209,9 @@ impl Planner {
             }
             None => Default::default(),
         };
-        let user = format!("system:serviceaccount:{}:{}", place.namespace, spec.service_account);
         let scope = scope(place, &spec);
-        let cluster = Cluster { api: self.api.acting_as(user), namespace: scope.namespace.to_string() };
+        let api = account::acting_as(&self.api, &place.namespace, &spec.service_account);
+        let cluster = Cluster { api, namespace: scope.namespace.to_string() };
         // Forecasts never wait, so that no timeout ends them: they look at the clock themselves.
         let deadline = Some(std::time::Instant::now() + FORECAST_TIME);
         let rules = Rules { scope, path: spec.path.clone(), source: place.to_string(), spec: Some(spec), deadline };
@@ -240,7 +240,8 @@ impl Planner {
         remote: &Remote,
         commit: &str,
     ) -> anyhow::Result<()> {
-        let access = Secrets::new(self.api.clone()).access(&place.namespace, spec, remote).await?;
+        let reader = account::acting_as(&self.api, &place.namespace, &spec.service_account);
+        let access = Secrets::new(reader).access(&place.namespace, spec, remote).await?;
         let reference = Reference::Commit(commit.to_owned());
         let limits = FetchLimits { time: PLAN_TIME, ..FetchLimits::default() };
         git::fetch(store, remote, &reference, None, &access, &self.network, &limits).await?;

@@ -24,6 +24,7 @@ use crate::{
         metrics,
     },
     kubernetes::value::{Part, Value},
+    value,
 };
 
 /// How long a request may take, but for a watch: as long as an API server itself gives it.
@@ -222,6 +223,25 @@ impl Api {
     /// The same client in somebody else's name, with that one's rights.
     pub fn acting_as(&self, user: String) -> Api {
         Api { user: Some(user.into()), ..self.clone() }
+    }
+
+    /// In whose name requests are made, if not in our own.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// Whether whoever asks may do this with every object of a resource in a namespace; with every one there is if the
+    /// namespace is empty.
+    pub async fn may(&self, verb: &str, resource: &Resource, namespace: &str) -> Result<bool, Error> {
+        let mut review = value!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"});
+        let attributes = [("verb", verb), ("group", &*resource.group), ("version", &*resource.version)];
+        for (key, word) in attributes.into_iter().chain([("resource", &*resource.plural), ("namespace", namespace)]) {
+            review.set_at(&["spec", "resourceAttributes", key], word);
+        }
+        let reviews = Resource::new("authorization.k8s.io", "v1", "selfsubjectaccessreviews");
+        let body = Some(("application/json", &review));
+        let answer = self.exchange(Method::POST, &reviews.path(None)?, body, Part::Whole).await?;
+        Ok(answer.at(&["status", "allowed"]).and_then(Value::as_bool) == Some(true))
     }
 
     /// The same, for writes of whoever leads only: others are refused before they are sent.

@@ -141,16 +141,23 @@ async fn announced_list<T: Clone>(api: &Api, scope: &Scope, tag: &T, news: &Send
 pub async fn list(api: &Api, scope: &Scope) -> Result<(Vec<Value>, u64), Error> {
     let (mut objects, mut next, mut version) = (Vec::new(), String::new(), 0);
     loop {
-        let page = path(scope, &[("limit", PAGE.to_string()), ("continue", next.clone())])?;
-        let page = api.get_part(&page, scope.part).await?;
-        objects.extend(page.list_at(&["items"]).iter().cloned());
-        let text = |key: &str| page.str_at(&["metadata", key]).unwrap_or_default();
-        version = text("resourceVersion").parse().unwrap_or(version);
-        next = text("continue").to_owned();
-        if next.is_empty() {
-            return Ok((objects, version));
-        }
+        let (items, more, newest) = page(api, scope, &next).await?;
+        objects.extend(items);
+        version = newest.unwrap_or(version);
+        next = match more {
+            Some(more) => more,
+            None => return Ok((objects, version)),
+        };
     }
+}
+
+/// One page of what there is, where the next one begins if there is one, and the version it is from.
+pub async fn page(api: &Api, scope: &Scope, from: &str) -> Result<(Vec<Value>, Option<String>, Option<u64>), Error> {
+    let page = path(scope, &[("limit", PAGE.to_string()), ("continue", from.to_owned())])?;
+    let page = api.get_part(&page, scope.part).await?;
+    let text = |key: &str| page.str_at(&["metadata", key]).unwrap_or_default();
+    let more = Some(text("continue").to_owned()).filter(|more| !more.is_empty());
+    Ok((page.list_at(&["items"]).to_vec(), more, text("resourceVersion").parse().ok()))
 }
 
 /// Hears of changes after a version, which is the last one heard of when the stream ends, also if it breaks: from an earlier

@@ -1,4 +1,4 @@
-//! Syncing from git on a whole cluster: objects are written with the rights of the source's account, and no more.
+//! Syncing from git on a whole cluster: objects are read and written with the rights of the source's account, and no more.
 
 use std::path::Path;
 
@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use tidegate::{
     engine::{key::Resource, resource},
     io::source::{self, Given, Hint, Told},
+    kubernetes::value::Value,
     model::git_source::Reference,
     sync::State,
     value,
@@ -54,8 +55,24 @@ async fn ended(heard: &mut mpsc::Receiver<Told>, commit: &str, state: State) -> 
     waited.unwrap_or_else(|_| panic!("{commit} was never told {}", state.name()))
 }
 
+/// Gives the account a role with these verbs.
+async fn grant(scene: &Scene, name: &str, verbs: &[&str], resources: &[&str]) {
+    let words = |words: &[&str]| Value::list(words.iter().map(|word| Value::from(*word)));
+    let mut rule = value!({"apiGroups": ["", "apps", "argoproj.io"]});
+    rule.set_at(&["verbs"], words(verbs));
+    rule.set_at(&["resources"], words(resources));
+    let mut role = value!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name}});
+    role.set_at(&["rules"], Value::list([rule]));
+    let rbac = |plural: &str| Resource::new("rbac.authorization.k8s.io", "v1", plural);
+    scene.create(&rbac("roles"), role).await;
+    let binding = value!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "rights"}]});
+    scene.create(&rbac("rolebindings"), binding).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_source_writes_with_the_rights_of_its_account_and_no_more() {
+async fn a_source_reads_and_writes_with_the_rights_of_its_account_and_no_more() {
     let scene = Scene::open("rights").await;
     let folder = tempfile::tempdir().unwrap();
     let repository = bare(folder.path());
@@ -73,21 +90,16 @@ async fn a_source_writes_with_the_rights_of_its_account_and_no_more() {
     let stopped = async move { drop(stopped.await) };
     let sources = tokio::spawn(source::run(scene.api(), settings, hinted, Some(told), stopped));
     if scene.has_rights() {
+        // What it may not read is not written either, and the words are the rule that lets it.
+        let words = ended(&mut heard, &first, State::Failure).await;
+        let may = "the ServiceAccount rights/deployer may not get configmaps in rights, get rollouts.argoproj.io in rights; \
+                   bind it to a Role there with {apiGroups: [\"\"], resources: [configmaps], verbs: [get]} and so on";
+        assert_eq!(words, may);
+        grant(&scene, "reader", &["get", "list"], &["configmaps", "rollouts", "replicasets", "pods"]).await;
         let words = ended(&mut heard, &first, State::Failure).await;
         assert!(words.contains("is forbidden: User \"system:serviceaccount:rights:deployer\" cannot "), "{words}");
         assert!(words.contains("give the source's ServiceAccount the right to do that"), "{words}");
-        let rules = value!([
-            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]},
-            {"apiGroups": ["argoproj.io"], "resources": ["rollouts"], "verbs": ["get", "create", "patch"]}]);
-        let mut role =
-            value!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "deployer"}});
-        role.set_at(&["rules"], rules);
-        let rbac = |plural: &str| Resource::new("rbac.authorization.k8s.io", "v1", plural);
-        scene.create(&rbac("roles"), role).await;
-        let binding = value!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "deployer"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "deployer"},
-            "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "rights"}]});
-        scene.create(&rbac("rolebindings"), binding).await;
+        grant(&scene, "deployer", &["create", "patch"], &["configmaps", "rollouts"]).await;
     }
     assert_eq!(ended(&mut heard, &first, State::Success).await, "rolled out: 3 objects");
     let web = scene.phase("web", "Healthy").await;
@@ -101,7 +113,7 @@ async fn a_source_writes_with_the_rights_of_its_account_and_no_more() {
         let words = ended(&mut heard, &second, State::Failure).await;
         assert!(words.starts_with("ConfigMap rights/b: ") && words.contains(" cannot delete resource "), "{words}");
         let all = value!({"rules": [{"apiGroups": ["", "argoproj.io"], "resources": ["configmaps", "rollouts"],
-            "verbs": ["get", "create", "patch", "delete"]}]});
+            "verbs": ["create", "patch", "delete"]}]});
         scene.change(&Resource::new("rbac.authorization.k8s.io", "v1", "roles"), "deployer", all).await;
     }
     ended(&mut heard, &second, State::Success).await;

@@ -237,3 +237,29 @@ async fn a_secret_that_is_missing_is_named_and_waited_for() {
     assert_eq!(scene.host().about(&first), [format!("{CONTEXT}: success, rolled out: 1 object")]);
     scene.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn sr12_a_secret_and_pods_that_the_account_may_not_read_are_named_with_the_rule_that_lets_it() {
+    let mut scene = Scene::hosted();
+    scene.rights.deny("GET", "secrets");
+    scene.rights.deny("GET", "pods");
+    let first = scene.repository.commit(&[("deploy/web.yaml", &web("web:slow-20"))]);
+    scene.source(source());
+    scene.start();
+    scene.until(&first, State::Success).await;
+    let pending = scene.told.iter().filter(|told| told.commit == first.as_str() && told.state == State::Pending);
+    let words: Vec<&str> = pending.map(|told| told.words.as_str()).collect();
+    let may =
+        "more is not known: the ServiceAccount default/deployer may not list pods in default; bind it to a Role there";
+    assert!(words.iter().any(|words| words.contains(may)), "{words:#?}");
+    let why = reported(&scene).unwrap();
+    let rule = "may not get secrets in default; bind it to a Role there with \
+                {apiGroups: [\"\"], resources: [secrets], resourceNames: [token], verbs: [get]}";
+    assert!(why.contains(rule), "{why}");
+    assert_eq!(scene.host().about(&first), [""; 0]);
+    scene.rights.allow_all();
+    scene.pass(600).await;
+    assert_eq!(scene.host().about(&first).last().unwrap(), "tidegate/default/shop: success, rolled out: 3 objects");
+    assert_eq!(reported(&scene), None);
+    scene.end().await;
+}

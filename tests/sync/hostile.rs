@@ -299,3 +299,126 @@ async fn sr12_objects_are_written_in_the_name_of_the_sources_account_and_with_it
     scene.until(&first, State::Success).await;
     scene.end().await;
 }
+
+const SERVICE: &str =
+    "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {app: s}, ports: [{port: 80}]}\n";
+
+#[tokio::test(start_paused = true)]
+async fn sr12_a_source_reads_in_the_name_of_its_account_and_nothing_in_the_daemons() {
+    let mut scene = Scene::objects();
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n";
+    let many: String = (0..20).map(|number| map(&format!("m{number}"), "x")).collect();
+    let files = [("deploy/s.yaml", SERVICE), ("deploy/z.yaml", secret), ("deploy/many.yaml", &many)];
+    let first = scene.repository.commit(&[&files[..], &[("deploy/web.yaml", &crate::scene::web("web:1"))]].concat());
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    // Something to compare, something to prune, and pods to look behind.
+    let second = scene.repository.commit(&[("deploy/many.yaml", ""), ("deploy/web.yaml", &crate::scene::web("web:2"))]);
+    scene.until(&second, State::Success).await;
+    // Of the cluster it asks what there are for kinds, and of itself what it keeps.
+    let own: Vec<String> = scene.rights.read_as_daemon();
+    let is_known = |path: &&String| {
+        path.starts_with("gitsources") || path.starts_with("customresourcedefinitions") || *path == "namespaces/default"
+    };
+    assert_eq!(own.iter().filter(|path| !is_known(path)).collect::<Vec<_>>(), [""; 0]);
+    assert_eq!(scene.rights.users(), ["system:serviceaccount:default:deployer"]);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr12_what_one_source_has_is_not_shown_to_another_whose_account_may_not_read_it() {
+    let mut scene = Scene::objects();
+    let spied = SERVICE.replace("port: 80", "port: 81");
+    let first =
+        scene.repository.commit(&[("deploy/s.yaml", SERVICE), ("spy/s.yaml", &spied), ("spy/m.yaml", &map("m", "x"))]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    scene.rights.deny_to("spy", "GET", "services");
+    let mut spy = source("spy", "spy");
+    spy.set_at(&["spec", "serviceAccountName"], "spy");
+    scene.source(spy.clone());
+    let words = scene.until(&first, State::Failure).await;
+    assert_eq!(
+        words,
+        "the ServiceAccount default/spy may not get services in default; bind it to a Role there with \
+         {apiGroups: [\"\"], resources: [services], verbs: [get]}"
+    );
+    let told = scene.git_source("spy").at(&["status"]).unwrap().to_json();
+    assert!(told.contains("ReadDenied") && !told.contains("default/shop") && !told.contains("spec.ports"), "{told}");
+    assert!(scene.get("", "configmaps", "m").is_none(), "nothing is written by half");
+    // With the right it is told whose the Service is.
+    scene.rights.allow_all();
+    scene.pass(130).await;
+    let told = scene.git_source("spy").at(&["status"]).unwrap().to_json();
+    assert!(told.contains("shop") && !told.contains("ReadDenied"), "{told}");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr12_a_right_that_is_taken_away_ends_what_is_shown() {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("deploy/s.yaml", SERVICE)]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    scene.rights.deny("GET", "services");
+    // What was found out about rights is believed for five minutes.
+    scene.pass(301).await;
+    scene.patch("", "v1", "services", "", "s", value!({"metadata": {"labels": {"who": "CANARY"}}})).unwrap();
+    let second = scene.repository.commit(&[("deploy/s.yaml", &SERVICE.replace("80", "81"))]);
+    let words = scene.until(&second, State::Failure).await;
+    assert!(
+        words.starts_with("the ServiceAccount default/deployer may not get services in default; bind it"),
+        "{words}"
+    );
+    // A source that goes does not forget what it may not see.
+    scene.delete("tidegate.dev", "v1alpha1", "gitsources", "shop");
+    scene.pass(130).await;
+    let leaving = scene.git_source("shop").to_json();
+    assert!(leaving.contains("ReadDenied") && !leaving.contains("CANARY"), "{leaving}");
+    scene.rights.allow_all();
+    scene.pass(130).await;
+    assert!(scene.get("tidegate.dev", "gitsources", "shop").is_none() && scene.get("", "services", "s").is_none());
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr12_nothing_is_pruned_that_may_still_be_needed_by_what_may_not_be_listed() {
+    let mut scene = Scene::objects();
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x")), ("deploy/b.yaml", &map("b", "x"))]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    scene.rights.deny("GET", "replicasets");
+    let second = scene.repository.commit(&[("deploy/b.yaml", "")]);
+    let words = scene.until(&second, State::Failure).await;
+    assert!(words.contains("may not list replicasets.apps in default"), "{words}");
+    assert!(scene.get("", "configmaps", "b").is_some());
+    scene.rights.allow_all();
+    scene.until(&second, State::Success).await;
+    scene.pass(5).await;
+    assert!(scene.get("", "configmaps", "b").is_none());
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr24_many_new_objects_are_looked_for_by_list_and_not_one_by_one() {
+    let mut scene = Scene::objects();
+    let many: String = (0..700).map(|number| map(&format!("m{number}"), "x")).collect();
+    let first = scene.repository.commit(&[("deploy/many.yaml", &many)]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    let reads = scene.rights.reads("configmaps");
+    assert!((1..20).contains(&reads), "{reads} requests");
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr24_an_account_that_may_not_list_reads_each_object_by_its_name() {
+    let mut scene = Scene::objects();
+    scene.rights.deny_lists();
+    let many: String = (0..40).map(|number| map(&format!("m{number}"), "x")).collect();
+    let first = scene.repository.commit(&[("deploy/many.yaml", &many)]);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    assert!(scene.rights.reads("configmaps") > 40);
+    scene.end().await;
+}

@@ -1,7 +1,7 @@
 //! What those in whose name the daemon writes may do: a layer in front of the cluster that refuses as RBAC does.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     future::Future,
     pin::Pin,
@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use tidegate::embedded::http::service::Front;
+use tidegate::{embedded::http::service::Front, kubernetes::value::Value};
 use tower::Service;
 
 /// What is not allowed, as `method resource` by name; whoever asks in nobody's name may do everything.
@@ -22,6 +22,14 @@ pub struct Rights(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     denied: BTreeSet<(String, String)>,
+    /// The same for one user.
+    denied_to: BTreeSet<(String, String, String)>,
+    /// Whether nobody may list in somebody's name.
+    no_lists: bool,
+    /// How often each resource was read in somebody's name.
+    gets: BTreeMap<String, usize>,
+    /// What was read in nobody's name, as `resource` or `resource/name`, but for what is watched.
+    own: BTreeSet<String>,
     /// In whose names something was written.
     users: BTreeSet<String>,
     /// The paths that were watched, each time anew.
@@ -40,8 +48,31 @@ impl Rights {
         self.0.lock().unwrap().denied.insert((method.to_owned(), resource.to_owned()));
     }
 
+    /// From now on this account of the namespace `default` may not do this.
+    pub fn deny_to(&self, account: &str, method: &str, resource: &str) {
+        let user = format!("system:serviceaccount:default:{account}");
+        self.0.lock().unwrap().denied_to.insert((user, method.to_owned(), resource.to_owned()));
+    }
+
+    /// From now on nobody in whose name is asked may list anything.
+    pub fn deny_lists(&self) {
+        self.0.lock().unwrap().no_lists = true;
+    }
+
     pub fn allow_all(&self) {
-        self.0.lock().unwrap().denied.clear();
+        let mut state = self.0.lock().unwrap();
+        state.denied.clear();
+        state.denied_to.clear();
+    }
+
+    /// How often a resource was read in somebody's name.
+    pub fn reads(&self, resource: &str) -> usize {
+        self.0.lock().unwrap().gets.get(resource).copied().unwrap_or_default()
+    }
+
+    /// What was read in the daemon's own name, but for what is watched.
+    pub fn read_as_daemon(&self) -> Vec<String> {
+        self.0.lock().unwrap().own.iter().cloned().collect()
     }
 
     /// Whoever asks may see this namespace, what kinds there are, and nothing else.
@@ -96,12 +127,24 @@ impl Rights {
                 ));
             }
         }
-        let user = user?;
-        state.users.insert(user.to_owned());
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        let at = parts.iter().position(|part| *part == "namespaces").map_or(3, |at| at + 2);
+        let first = if parts.first() == Some(&"api") { 2 } else { 3 };
+        let at = if parts.get(first) == Some(&"namespaces") && parts.len() > first + 2 { first + 2 } else { first };
+        let Some(user) = user else {
+            let is_followed =
+                uri.query().is_some_and(|query| query.contains("labelSelector=") || query.contains("watch="));
+            if method == "GET" && !is_followed && parts.len() > at {
+                state.own.insert(parts[at..].join("/"));
+            }
+            return None;
+        };
+        state.users.insert(user.to_owned());
+        if method == "GET" {
+            *state.gets.entry(parts[at..at + 1].concat()).or_default() += 1;
+        }
         let resource = (*parts.get(at)?).to_owned();
-        let denied = state.denied.contains(&(method.to_owned(), resource.clone()));
+        let is_list = method == "GET" && parts.len() == at + 1;
+        let denied = state.denies(user, method, &resource) || is_list && state.no_lists;
         let verb = method.to_lowercase();
         denied.then(|| {
             format!(
@@ -109,6 +152,25 @@ impl Rights {
             )
         })
     }
+}
+
+impl State {
+    fn denies(&self, user: &str, method: &str, resource: &str) -> bool {
+        let (method, resource) = (method.to_owned(), resource.to_owned());
+        self.denied.contains(&(method.clone(), resource.clone()))
+            || self.denied_to.contains(&(user.to_owned(), method, resource))
+    }
+}
+
+/// The answer to a user who asks what that user may do.
+async fn reviewed<B: http_body::Body>(rights: Rights, user: String, body: B) -> Bytes {
+    let Ok(body) = body.collect().await.map(|body| body.to_bytes()) else { panic!("a review has a body") };
+    let mut review = Value::from_json(&body).unwrap();
+    let attribute = |key: &str| review.str_at(&["spec", "resourceAttributes", key]).unwrap().to_owned();
+    let (method, resource) = (attribute("verb").to_uppercase(), attribute("resource"));
+    let allowed = !rights.0.lock().unwrap().denies(&user, &method, &resource);
+    review.set_at(&["status", "allowed"], allowed);
+    review.to_json().into()
 }
 
 #[derive(Clone)]
@@ -132,6 +194,16 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let user = request.headers().get("impersonate-user").and_then(|user| user.to_str().ok());
+        if let Some(user) = user
+            && request.uri().path().ends_with("/selfsubjectaccessreviews")
+        {
+            let (rights, user) = (self.rights.clone(), user.to_owned());
+            let response = Response::builder().status(201).header("content-type", "application/json");
+            return Box::pin(async move {
+                let answer = reviewed(rights, user, request.into_body()).await;
+                Ok(response.body(Full::new(answer).boxed_unsync()).unwrap())
+            });
+        }
         match self.rights.refusal(request.method().as_str(), request.uri(), user) {
             Some(text) => {
                 let body = Full::new(Bytes::from(text)).boxed_unsync();

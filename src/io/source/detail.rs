@@ -1,12 +1,16 @@
-//! Reads what stands behind objects that are not done. Whatever cannot be read is left out: it never holds anything up.
+//! Reads what stands behind objects that are not done. Whatever cannot be read is left out, and a right that is missing
+//! is named: it never holds anything up.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+};
 
 use jiff::Timestamp;
 
-use super::pass::State;
+use super::{account, pass::State};
 use crate::{
-    api::constants::condition,
+    api::constants::{GROUP, condition},
     engine::key::{Place, Resource},
     io::{
         api::{Api, Error},
@@ -19,6 +23,7 @@ use crate::{
         detail::{self, Ask, Detail, Found},
         health::Doing,
         id::Id,
+        rights::MissingRights,
         set::Set,
     },
 };
@@ -75,6 +80,18 @@ pub async fn read(api: &Api, state: &mut State, view: &View, set: &Set) -> BTree
 /// What stands behind one object.
 async fn behind(api: &Api, id: &Id, object: &Value) -> Option<Detail> {
     let ask = Ask::of(object)?;
+    let missing = Mutex::new(BTreeSet::new());
+    let unread = |verb: &'static str, resource: &Resource, error: Error| {
+        tracing::debug!(%id, %resource, %error, "not everything is known about an object that is not done");
+        if error.code() == Some(403) {
+            missing.lock().unwrap_or_else(PoisonError::into_inner).insert(account::right(
+                verb,
+                resource,
+                &id.namespace,
+                None,
+            ));
+        }
+    };
     let list = async |group: &str, plural: &str, selector: &str, fields: &str| {
         let scope = Scope {
             namespace: Some(id.namespace.to_string()),
@@ -82,11 +99,13 @@ async fn behind(api: &Api, id: &Id, object: &Value) -> Option<Detail> {
             fields: fields.to_owned(),
             ..Scope::of(&Resource::new(group, "v1", plural))
         };
-        let listed = watch::list(api, &scope).await;
-        listed.map(|(objects, _)| objects).unwrap_or_else(|error: Error| {
-            tracing::debug!(%id, plural, %error, "not everything is known about an object that is not done");
-            Vec::new()
-        })
+        let listed = watch::list(api, &scope).await.map(|(objects, _)| objects);
+        listed.map_err(|error| unread("list", &scope.resource, error)).unwrap_or_default()
+    };
+    let get = async |plural: &str, name: &str| {
+        let resource = Resource::new(GROUP, "v1alpha1", plural);
+        let got = api.object(&resource, &Place::new(&id.namespace, name)).await;
+        got.map_err(|error| unread("get", &resource, error)).ok()
     };
     let mut found = Found::default();
     if !ask.selector.is_empty() {
@@ -102,13 +121,13 @@ async fn behind(api: &Api, id: &Id, object: &Value) -> Option<Detail> {
     }
     let mut names = ask.runs.clone();
     if let Some(name) = &ask.experiment {
-        let experiments = Resource::new("argoproj.io", "v1alpha1", "experiments");
-        found.experiment = api.object(&experiments, &Place::new(&id.namespace, name)).await.ok();
+        found.experiment = get("experiments", name).await;
         names.extend(found.experiment.iter().flat_map(detail::runs_of).map(str::to_owned));
     }
     for name in &names {
-        let runs = Resource::new("argoproj.io", "v1alpha1", "analysisruns");
-        found.runs.extend(api.object(&runs, &Place::new(&id.namespace, name)).await.ok());
+        found.runs.extend(get("analysisruns", name).await);
     }
+    let rights = missing.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.missing = (!rights.is_empty()).then(|| MissingRights { who: account::named(api), rights });
     Some(Detail::of(object, &found))
 }

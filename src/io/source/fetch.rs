@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Settings, Shared, keep::Subject, pass::State};
+use super::{Settings, Shared, account, keep::Subject, pass::State, secret::Secrets};
 use crate::{
     api::{GitRevision, GitSourceStatus, Time},
     engine::key::Place,
@@ -134,7 +134,12 @@ pub async fn access(
     shared: &Shared,
     remote: &Remote,
 ) -> Result<Access, git::Error> {
-    shared.secrets.access(&subject.place.namespace, spec, remote).await
+    secrets(shared, subject).access(&subject.place.namespace, spec, remote).await
+}
+
+/// Secrets as a source may read them.
+pub fn secrets(shared: &Shared, subject: &Subject) -> Secrets {
+    Secrets::new(account::acting(&shared.api, subject))
 }
 
 /// A repository on this machine.
@@ -175,7 +180,7 @@ async fn unsigned(store: &Store, of: Fetching<'_>, commit: &str, head: &Fetched)
     let Fetching { subject, spec, shared, .. } = of;
     let verify = spec.verify.as_ref()?;
     let policy = async {
-        let data = shared.secrets.read(&subject.place.namespace, &verify.secret).await?;
+        let data = secrets(shared, subject).read(&subject.place.namespace, &verify.secret).await?;
         git::Policy::from_secret(verify.signed, &data).map_err(|error| error.to_string())
     };
     // Whoever cannot be checked is not let in.

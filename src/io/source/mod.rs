@@ -4,9 +4,11 @@
 //! hint, poll, watch ──▶ queue ──▶ pass: fetch → read → observe → decide → act and record → commit status
 //! ```
 //!
-//! Works beside the engine of Rollouts and shares nothing with it but the cluster. Never holds a Secret longer than a
-//! pass, never watches Secrets: those that a source writes are read one by one.
+//! Works beside the engine of Rollouts and shares nothing with it but the cluster. What a source reads, asks and writes is
+//! read, asked and written in the name of its account. Never holds a Secret longer than a pass, never watches Secrets: those
+//! that a source writes are read one by one.
 
+pub mod account;
 mod board;
 mod detail;
 mod fetch;
@@ -14,6 +16,7 @@ mod keep;
 mod observe;
 mod offer;
 mod pass;
+mod read;
 pub mod secret;
 mod tell;
 
@@ -35,7 +38,6 @@ pub use self::keep::OUTCOME;
 use self::{
     keep::Subject,
     pass::{Done, Why},
-    secret::Secrets,
 };
 use super::{
     api::Api,
@@ -65,7 +67,7 @@ use crate::{
     sync::{Report, view::mark},
 };
 
-pub use self::{board::Board, fetch::scope, observe::sets, pass::State};
+pub use self::{board::Board, fetch::scope, pass::State, read::sets};
 
 /// How the sources are looked after.
 #[derive(Clone, Default)]
@@ -218,7 +220,6 @@ pub async fn run(
     let (sender, receiver) = mpsc::channel(BACKLOG);
     let (bell, rung) = mpsc::channel(BACKLOG);
     let shared = Arc::new(Shared {
-        secrets: Secrets::new(api.clone()),
         api: api.clone(),
         sender,
         bell,
@@ -253,7 +254,6 @@ pub fn git_sources() -> Resource {
 /// What the task and its passes share.
 struct Shared {
     api: Api,
-    secrets: Secrets,
     sender: Sender<(Resource, News)>,
     /// Rung when a reference of a repository on this machine may have moved.
     bell: Sender<Hint>,

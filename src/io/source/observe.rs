@@ -1,13 +1,18 @@
-//! What is in the cluster of what a source wants and has: from the watches where they reach, read one by one elsewhere.
+//! What is in the cluster of what a source wants and has: from the watches where they reach and its account may read,
+//! read in the name of that account elsewhere.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
-use futures::{StreamExt, TryStreamExt, stream};
+use jiff::Timestamp;
 
-use super::{Shared, pass::State};
+use super::{
+    Shared, account,
+    pass::State,
+    read::{self, Part},
+};
 use crate::{
     api::{GitSourceStatus, constants::label},
     engine::{
@@ -26,6 +31,7 @@ use crate::{
     },
     sync::{
         id::{Id, Sort},
+        rights::MissingRights,
         set::Set,
         view,
     },
@@ -34,15 +40,14 @@ use crate::{
 /// Where an object says who owns what.
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-/// How many objects are read at once.
-const AT_ONCE: usize = 32;
-
 /// What is in the cluster, or that not everything is known yet.
 pub enum Observed {
     /// A watch has only begun; its list brings the source back.
     Later,
     /// All there is to know.
     Live(HashMap<Id, Arc<Object>>),
+    /// The source's account may not read all of it.
+    Denied(MissingRights),
 }
 
 /// Where an object is served.
@@ -70,18 +75,29 @@ fn named(id: &Id, version: &str) -> (Text, Text) {
 
 /// Whether an object is followed: Secrets never are, and of a daemon for one namespace only what is in it.
 fn is_followed(shared: &Shared, resource: &Resource, id: &Id) -> bool {
-    *resource != Resource::new("", "v1", "secrets") && shared.reaches(&id.namespace)
+    !read::is_secrets(resource) && shared.reaches(&id.namespace)
+}
+
+/// Who looks, and when.
+#[derive(Clone, Copy)]
+pub struct Observing<'p> {
+    /// The source.
+    pub source: &'p Place,
+    /// Asks in its name.
+    pub reader: &'p Api,
+    /// What time it is.
+    pub now: Timestamp,
 }
 
 /// Looks at every object that git wants or the inventory has.
 pub async fn observe(
     shared: &Shared,
-    source: &Place,
-    api: &Api,
+    of: Observing<'_>,
     state: &mut State,
     status: &GitSourceStatus,
     sets: &[&Set],
 ) -> Result<Observed, Error> {
+    let Observing { source, reader, now } = of;
     let mut wanted: HashMap<Id, Resource> = HashMap::with_capacity(status.inventory.len());
     for set in sets {
         for desired in set.objects.iter().chain(&set.hooks).filter(|desired| desired.sort.served) {
@@ -92,7 +108,7 @@ pub async fn observe(
     let left: Vec<_> = left.filter(|(id, _)| !wanted.contains_key(id)).collect();
     // What git no longer names is still to be found, whoever forgot its kind meanwhile.
     let kinds: BTreeSet<(Text, Text)> = left.iter().map(|(id, entry)| named(id, &entry.version)).collect();
-    kinds::learn(api, &kinds.into_iter().collect::<Vec<_>>(), &mut state.sorts, &state.former).await?;
+    kinds::learn(&shared.api, &kinds.into_iter().collect::<Vec<_>>(), &mut state.sorts, &state.former).await?;
     for (id, entry) in left {
         if let Some(resource) = resource_of(state, sets, &id, &entry.version) {
             wanted.insert(id, resource);
@@ -107,12 +123,21 @@ pub async fn observe(
     if known.contains(&false) {
         return Ok(Observed::Later);
     }
+    let place = |id: &Id| Place { namespace: id.namespace.clone(), name: id.name.clone() };
+    let part = |id: &Id, resource: &Resource| -> Part { (resource.clone(), id.namespace.clone()) };
+    let seen: BTreeSet<Part> = {
+        let seen = shared.seen();
+        let cached = wanted.iter().filter(|(id, resource)| seen.cache.get(resource, &place(id)).is_some());
+        cached.map(|(id, resource)| part(id, resource)).collect()
+    };
+    state.rights.learn(reader, seen, now).await?;
     let (mut live, mut unknown) = (HashMap::with_capacity(wanted.len()), Vec::new());
     {
         let mut seen = shared.seen();
         for (id, resource) in &wanted {
-            let place = Place { namespace: id.namespace.clone(), name: id.name.clone() };
-            let cached = seen.cache.get(resource, &place).filter(|_| is_followed(shared, resource, id));
+            let place = place(id);
+            let is_shown = is_followed(shared, resource, id) && state.rights.shows(reader, &part(id, resource));
+            let cached = seen.cache.get(resource, &place).filter(|_| is_shown);
             if let Some(known) = cached.and_then(|object| state.known(id, object)) {
                 live.insert(id.clone(), known);
                 continue;
@@ -127,15 +152,11 @@ pub async fn observe(
             }
         }
     }
-    let reads = unknown.into_iter().map(|(id, key)| async move {
-        match api.object(&key.resource, &key.place).await {
-            Ok(object) => Ok(Some((id, key.resource, object))),
-            Err(error) if error.code() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
-    });
-    let read: Vec<Option<(Id, Resource, Value)>> = stream::iter(reads).buffer_unordered(AT_ONCE).try_collect().await?;
-    for (id, resource, object) in read.into_iter().flatten() {
+    let read = read::objects(reader, unknown).await?;
+    if !read.denied.is_empty() {
+        return Ok(Observed::Denied(MissingRights { who: account::named(reader), rights: read.denied }));
+    }
+    for (id, resource, object) in read.found {
         let object = state.object(&id, &resource, &object);
         live.insert(id, object);
     }
@@ -175,20 +196,6 @@ impl State {
         self.objects.insert(id.clone(), (version, of, object.clone()));
         object
     }
-}
-
-/// The ReplicaSets of these namespaces.
-pub async fn sets(api: &Api, namespaces: &BTreeSet<Text>) -> Result<Vec<Value>, Error> {
-    let mut found = Vec::new();
-    for namespace in namespaces {
-        let list = api.get(&Resource::new("apps", "v1", "replicasets").path(Some(namespace))?).await?;
-        found.extend(list.list_at(&["items"]).iter().map(|item| {
-            let mut item = item.clone();
-            item.remove_at(&["metadata", "managedFields"]);
-            item
-        }));
-    }
-    Ok(found)
 }
 
 /// Asks the server what applying would change, for objects whose schema is not known here.

@@ -9,11 +9,12 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Settings, Shared, Told, detail,
+    Settings, Shared, Told, account, detail,
     fetch::{self, Fetching},
     keep::{self, Kept, Subject},
-    observe::{self, Observed},
+    observe::{self, Observed, Observing},
     offer,
+    read::{self, Rights},
     tell::{Teller, Telling},
 };
 use crate::{
@@ -117,12 +118,25 @@ pub struct State {
     pub(super) review: Option<(Text, Review)>,
     /// What stands behind objects that are not done, when it was read, and at which version of the object.
     pub(super) details: BTreeMap<Id, (Timestamp, u64, Detail)>,
+    /// Whether webhooks are taken.
+    door: Option<Door>,
+    /// What the source's account may read.
+    pub(super) rights: Rights,
     /// The events of the pass before; none before the first.
     announced: Option<Vec<Event>>,
     /// The first commit in this cluster, if the repository says how it ended in another one: it is told nothing more.
     spared: Option<String>,
     /// What commits were last told.
     told: HashMap<(Text, Option<Text>), Report>,
+}
+
+/// What became of the door for webhooks.
+#[derive(Debug, PartialEq, Eq)]
+enum Door {
+    /// It is as the specification of this generation wants it.
+    Settled(i64),
+    /// It is closed, for a reason that somebody may do something about.
+    Closed(String),
 }
 
 /// What must be as it was for there to be nothing to do, as long as nothing is heard of the cluster.
@@ -161,6 +175,9 @@ fn is_at_rest(state: &State, view: &View, verdict: &Verdict) -> bool {
         && verdict.offer.is_none()
         && state.refused.is_empty()
         && view.trouble.is_none()
+        && view.denied.is_none()
+        && view.unlisted.is_none()
+        && !matches!(state.door, Some(Door::Closed(_)))
         && commit.set.problems.is_empty()
         && sets.all(is_watched)
 }
@@ -337,6 +354,7 @@ impl Pass<'_> {
     ) -> Result<(), Error> {
         let subject = self.subject;
         self.meet_teller(state).await;
+        self.open_door(state).await;
         if view.status.seen.is_none() {
             state.spared = self.spared(state, verdict);
         }
@@ -429,12 +447,15 @@ impl Pass<'_> {
             answers: BTreeMap::new(),
             details: BTreeMap::new(),
             offered,
+            denied: None,
+            unlisted: None,
             memo: state.memo.clone(),
             trouble: state.teller.as_ref().and_then(|(_, teller)| teller.trouble()),
         };
         let commit = match view.fetched.clone() {
             Fetched::Commit(commit) => Some(commit),
-            Fetched::Nothing if subject.is_leaving => None,
+            // Without a specification nothing of it is deleted, and there is nobody in whose name to look.
+            Fetched::Nothing if subject.is_leaving && subject.spec.is_ok() => None,
             Fetched::Nothing | Fetched::Failed(_) => return Ok(Some(view)),
         };
         let promoted = commit.as_ref().and_then(|commit| commit.promoted.as_ref());
@@ -442,27 +463,36 @@ impl Pass<'_> {
         let wanted: Vec<(&GitRevision, &Set)> =
             followed.into_iter().chain(promoted.map(|(revision, set)| (revision, &**set))).collect();
         let sets: Vec<&Set> = wanted.iter().map(|(_, set)| *set).collect();
-        match observe::observe(self.shared, &subject.place, self.api, state, &view.status, &sets).await? {
+        let reader = account::acting(self.api, subject);
+        let observing = Observing { source: &subject.place, reader: &reader, now };
+        match observe::observe(self.shared, observing, state, &view.status, &sets).await? {
             Observed::Later => return Ok(None),
             Observed::Live(live) => view.live = live,
+            Observed::Denied(missing) => {
+                view.denied = Some(missing);
+                return Ok(Some(view));
+            }
         }
         view.answers = state.answers.clone();
         for (revision, set) in &wanted {
-            if observe::ask(&self.acting(subject.spec.as_ref().ok()), state, &view, set, revision).await? {
+            if observe::ask(&reader, state, &view, set, revision).await? {
                 view.answers = state.answers.clone();
             }
         }
         if let Some(commit) = &commit {
-            view.details = detail::read(self.api, state, &view, &commit.set).await;
+            view.details = detail::read(&reader, state, &view, &commit.set).await;
         }
         let namespaces: BTreeSet<Text> = sets.iter().flat_map(|set| prune::namespaces(&view, set)).collect();
         if !namespaces.is_empty() {
-            view.sets = observe::sets(self.api, &namespaces).await?;
+            match read::sets(&reader, &namespaces).await? {
+                Ok(sets) => view.sets = sets,
+                Err(missing) => view.unlisted = Some(missing),
+            }
         }
         Ok(Some(view))
     }
 
-    /// Finds out who is told, and opens the door for webhooks, once for each specification.
+    /// Finds out who is told, once for each specification.
     async fn meet_teller(&self, state: &mut State) {
         let (subject, shared) = (self.subject, self.shared);
         let (Ok(spec), Some((_, store))) = (&subject.spec, &state.store) else { return };
@@ -478,7 +508,8 @@ impl Pass<'_> {
             store: store.clone(),
             remote: Remote::parse(&spec.url).ok().filter(|_| subject.folder.is_none()),
             network: self.settings.network.clone(),
-            secrets: shared.secrets.clone(),
+            secrets: fetch::secrets(shared, subject),
+            api: self.api.clone(),
             clock: self.settings.clock,
         };
         // One that knows what it said goes on; a new one would have to read it first.
@@ -491,18 +522,37 @@ impl Pass<'_> {
             // Looked at again in the next pass: somebody may have done something about it.
             Err(why) => (state.teller, state.told_as) = (Some((NEVER, Teller::Nobody(Some(why)))), None),
         }
-        let Some(hooks) = &self.settings.hooks else { return };
+    }
+
+    /// Opens the door for webhooks, once for each specification; tried again in each pass until its Secret can be read.
+    async fn open_door(&self, state: &mut State) {
+        let subject = self.subject;
+        let (Some(hooks), Ok(spec)) = (&self.settings.hooks, &subject.spec) else { return };
+        if state.door == Some(Door::Settled(subject.generation)) {
+            return;
+        }
         let door =
             webhook::Source { namespace: subject.place.namespace.to_string(), name: subject.place.name.to_string() };
-        let Some(name) = &spec.webhook else { return hooks.close(&door) };
-        match shared.secrets.read(&subject.place.namespace, name).await {
+        let settled = Some(Door::Settled(subject.generation));
+        let Some(name) = &spec.webhook else {
+            state.door = settled;
+            return hooks.close(&door);
+        };
+        match fetch::secrets(self.shared, subject).read(&subject.place.namespace, name).await {
             Ok(data) => {
                 let token = data.get("token").map(|bytes| String::from_utf8_lossy(bytes).trim_end().to_owned());
                 hooks.open(door, Secret::new(token.unwrap_or_default()));
+                state.door = settled;
             }
             Err(why) => {
-                tracing::warn!(source = %subject.place, why, "webhooks of this source are not accepted");
                 hooks.close(&door);
+                let message = format!("webhooks are not taken: {why}");
+                let closed = Some(Door::Closed(message.clone()));
+                if state.door != closed {
+                    let event = Event { warning: true, reason: "WebhooksClosed", message };
+                    keep::announce(self.api, subject, event, self.settings.clock.now()).await;
+                    state.door = closed;
+                }
             }
         }
     }
@@ -546,17 +596,6 @@ impl Pass<'_> {
         }
     }
 
-    /// Asks in the name of the source, with its own rights: for writes, and for what the server says to them beforehand.
-    fn acting(&self, spec: Option<&GitSource>) -> Api {
-        let account = spec.map(|spec| spec.service_account.as_str()).filter(|account| !account.is_empty());
-        match account {
-            Some(account) => {
-                self.api.acting_as(format!("system:serviceaccount:{}:{account}", self.subject.place.namespace))
-            }
-            None => self.api.clone(),
-        }
-    }
-
     async fn act(
         &self,
         state: &mut State,
@@ -565,7 +604,7 @@ impl Pass<'_> {
         written: &mut Vec<Written>,
         acted: &mut Acted,
     ) -> Result<(), Error> {
-        let api = self.acting(view.spec.as_ref().ok());
+        let api = account::acting(self.api, self.subject);
         for action in &verdict.actions {
             let done = match action {
                 Action::Apply(write) => {

@@ -1,9 +1,10 @@
-//! Secrets that sources name: read one by one, when they are needed, and kept by nobody.
+//! Secrets that sources name: read one by one, with the rights of its account, when they are needed, and kept by nobody.
 
 use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
+use super::account;
 use crate::{
     api::constants::annotation,
     engine::key::{Place, Resource},
@@ -19,7 +20,7 @@ use crate::{
     sync::bond::Bond,
 };
 
-/// Where secrets are.
+/// Where secrets are, and in whose name they are read.
 #[derive(Clone)]
 pub struct Secrets(Api);
 
@@ -41,14 +42,9 @@ impl BoundSecret {
 }
 
 impl Secrets {
-    /// Those of a cluster.
-    pub fn new(api: Api) -> Secrets {
-        Secrets(api)
-    }
-
-    /// The cluster.
-    pub fn api(&self) -> &Api {
-        &self.0
+    /// Those that may be read through this client: it asks in the name of a source.
+    pub fn new(reader: Api) -> Secrets {
+        Secrets(reader)
     }
 
     /// What a Secret holds. An error names the Secret and nothing in it.
@@ -58,9 +54,14 @@ impl Secrets {
 
     /// The same, with the hosts that it may be sent to.
     pub async fn bound(&self, namespace: &str, name: &str) -> Result<BoundSecret, String> {
-        let found = self.0.object(&Resource::new("", "v1", "secrets"), &Place::new(namespace, name)).await;
+        let (resource, place) = (Resource::new("", "v1", "secrets"), Place::new(namespace, name));
+        let found = self.0.object(&resource, &place).await;
         let secret = found.map_err(|error| match error.code() {
             Some(404) => format!("there is no Secret {name} in the namespace {namespace}"),
+            Some(403) => {
+                let missing = account::missing(&self.0, "get", &resource, &place);
+                format!("the Secret {namespace}/{name} cannot be read: {missing}")
+            }
             Some(code) => format!("the Secret {namespace}/{name} cannot be read ({code})"),
             None => format!("the Secret {namespace}/{name} cannot be read"),
         })?;

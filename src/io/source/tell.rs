@@ -19,6 +19,7 @@ use crate::{
     engine::key::Place,
     forge::{self, Credential, Status, notes, reporter::Reporter},
     io::{
+        api::Api,
         clock::Clock,
         forge::{app_credential, tell},
         git::{Access, Network, Store},
@@ -98,6 +99,8 @@ pub struct Telling {
     pub network: Option<Arc<Network>>,
     /// Where secrets are.
     pub secrets: Secrets,
+    /// Where what is still to be told is kept.
+    pub api: Api,
     /// What time it is.
     pub clock: Clock,
 }
@@ -213,7 +216,7 @@ async fn talk(
     mut receiver: Receiver<Word>,
     trouble: Trouble,
 ) {
-    let kept = keep::load_reports(telling.secrets.api(), &telling.place).await;
+    let kept = keep::load_reports(&telling.api, &telling.place).await;
     let mut reporter: Reporter = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let progress = forge.forge.progress();
     let (mut closed, mut shown, mut refused) = (false, None, false);
@@ -269,7 +272,7 @@ async fn talk(
 
 async fn save(telling: &Telling, reporter: &Reporter) {
     let Ok(text) = serde_json::to_string(reporter) else { return };
-    if let Err(error) = keep::save_reports(telling.secrets.api(), &telling.place, &telling.uid, text).await {
+    if let Err(error) = keep::save_reports(&telling.api, &telling.place, &telling.uid, text).await {
         tracing::warn!(source = %telling.place, %error, "pending commit statuses were not saved");
     }
 }

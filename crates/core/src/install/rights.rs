@@ -151,13 +151,7 @@ pub const RIGHTS: &[Right] = &[
         place: Place::Watched,
         why: "metrics that are Jobs",
     },
-    Right {
-        group: "",
-        resources: &["secrets"],
-        verbs: &["get"],
-        place: Place::Watched,
-        why: "arguments of analyses, credentials of GitSources",
-    },
+    Right { group: "", resources: &["secrets"], verbs: &["get"], place: Place::Watched, why: "arguments of analyses" },
     Right { group: "", resources: &["secrets"], verbs: &["get"], place: Place::Own, why: "keys of metric providers" },
     Right {
         group: "tidegate.dev",
@@ -199,7 +193,7 @@ pub const RIGHTS: &[Right] = &[
         resources: &["serviceaccounts"],
         verbs: &["impersonate"],
         place: Place::Watched,
-        why: "apply with the rights of the account that a GitSource names",
+        why: "read and write with the rights of the account that a GitSource names",
     },
     Right {
         group: "coordination.k8s.io",
@@ -210,8 +204,8 @@ pub const RIGHTS: &[Right] = &[
     },
 ];
 
-/// The built-in kinds that repositories hold; GitSources compare them with what is there. Secrets and rights are not among
-/// them: who syncs those says so.
+/// The built-in kinds that repositories hold; one watch for each is
+/// shared by all GitSources. Secrets and rights are not among them: who syncs those says so.
 const SYNCED: [(&str, &[&str]); 7] = [
     (
         "",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    decide::Verdict,
+    decide::{DENIED, Verdict},
     id::{Id, cut},
     reason::{Doubt, Reason, short},
     view::View,
@@ -107,7 +107,7 @@ fn kind(reason: &Reason) -> Option<&'static str> {
         Reason::NotHonoured(..) => Some("AnnotationIgnored"),
         Reason::Replaces(_) => Some("Replaced"),
         Reason::PrunesLater { .. } => Some("PruneDeferred"),
-        Reason::NoPruning(Doubt::TooMany { .. } | Doubt::Empty) => Some("PruneRefused"),
+        Reason::NoPruning(Doubt::TooMany { .. } | Doubt::Empty | Doubt::Unlisted(_)) => Some("PruneRefused"),
         Reason::ObjectSuspended(_)
         | Reason::StillReferenced(..)
         | Reason::KeptByPolicy(_)
@@ -143,7 +143,8 @@ fn ending(before: &GitSourceStatus, now: &GitSourceStatus) -> Option<Event> {
 }
 
 /// The reasons of the condition Ready that somebody has to do something about.
-const ENDINGS: [&str; 10] = [
+const ENDINGS: [&str; 11] = [
+    DENIED,
     "HookFailed",
     "Invalid",
     "FetchFailed",

@@ -20,6 +20,7 @@ use super::{
     prune::{self, Stale},
     reason::{Reason, short},
     report::{self, Report, State},
+    rights::MissingRights,
     set::{Problem, Set},
     view::{Commit, Fetched, Life, Pair, View},
 };
@@ -133,6 +134,8 @@ pub enum Situation<'v> {
     Unfetched(Option<&'v str>),
     /// The commit cannot be read, or may not bring what it brings.
     Broken(&'v Commit),
+    /// The account of the source may not read what it writes.
+    Denied(&'v MissingRights, &'v Commit),
     /// Another source comes first.
     DependsOn(&'v str, &'v Commit),
     /// The commit's version was given up, and the last promoted set is put back.
@@ -174,6 +177,9 @@ impl<'v> Situation<'v> {
         if let Some(first) = view.waits_for.first() {
             return Situation::DependsOn(first, commit);
         }
+        if let Some(missing) = &view.denied {
+            return Situation::Denied(missing, commit);
+        }
         let restores = spec.on_abort != OnAbort::Hold && !held(view, commit).is_empty();
         match (&commit.promoted, &commit.lost) {
             (Some(promoted), _) if restores => Situation::Restoring(spec, commit, promoted),
@@ -195,6 +201,7 @@ pub fn decide(view: &View) -> Verdict {
         Situation::Suspended(spec) => suspended(view, spec),
         Situation::Unfetched(why) => unfetched(view, why),
         Situation::Broken(commit) => broken(view, commit),
+        Situation::Denied(missing, commit) => denied(view, missing, commit),
         Situation::DependsOn(name, commit) => depends(view, name, commit),
         Situation::Restoring(spec, commit, promoted) => restore(view, spec, commit, promoted),
         Situation::Lost(commit, why) => lost(view, commit, why),
@@ -303,6 +310,9 @@ pub fn is_over(status: &GitSourceStatus, commit: &str) -> bool {
     let stalled = status.conditions.iter().any(|told| told.r#type == condition::STALLED && told.status == "True");
     rolled_out || (seen && stalled)
 }
+
+/// The reason of the condition of a source whose account may not read what it needs to.
+pub const DENIED: &str = "ReadDenied";
 
 /// Says how a source stands.
 pub fn told(view: &View, status: &mut GitSourceStatus, standing: Standing, reason: &str, message: &str) {
@@ -472,6 +482,18 @@ fn depends(view: &View, name: &str, commit: &Commit) -> Verdict {
     let reason = Reason::WaitsForSource(name.to_owned());
     told(view, &mut verdict.status, Standing::InProgress, "DependencyNotReady", &reason.to_string());
     report(view, commit, &mut verdict, State::Pending, &reason.to_string());
+    verdict.reasons.push(reason);
+    verdict
+}
+
+/// What cannot be seen cannot be compared, adopted or deleted: nothing is done until somebody gives the right.
+fn denied(view: &View, missing: &MissingRights, commit: &Commit) -> Verdict {
+    let mut verdict = Verdict::default();
+    take_up(view, commit, &mut verdict);
+    let reason = Reason::MayNotRead(missing.clone());
+    let words = reason.to_string();
+    told(view, &mut verdict.status, Standing::Stalled, DENIED, &words);
+    report(view, commit, &mut verdict, State::Failure, &words);
     verdict.reasons.push(reason);
     verdict
 }

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     id::Id,
     pods::{self, Pods},
+    rights::MissingRights,
 };
 use crate::{
     api::{
@@ -139,6 +140,8 @@ pub struct Found {
     pub events: Vec<Value>,
     /// The Experiment that was asked for.
     pub experiment: Option<Value>,
+    /// What could not be read for want of a right.
+    pub missing: Option<MissingRights>,
 }
 
 /// The runs of an Experiment that are under way.
@@ -157,18 +160,22 @@ pub struct Detail {
     pub pods: Option<Pods>,
     /// What its analysis measures.
     pub analysis: Option<String>,
+    /// Why not everything is known.
+    pub missing: Option<MissingRights>,
 }
 
 impl Detail {
     /// What was found behind an object.
     pub fn of(object: &Value, found: &Found) -> Detail {
         let uid = object.str_at(&["metadata", "uid"]).unwrap_or_default();
-        let pods = kind(object).and_then(|kind| pods_of(object, kind, uid, found));
+        // Without a right to see them all, none is not none.
+        let kind = kind(object).filter(|_| found.missing.is_none());
+        let pods = kind.and_then(|kind| pods_of(object, kind, uid, found));
         let experiment = found.experiment.as_ref().filter(|experiment| controller(experiment).as_deref() == Some(uid));
         let experiment = experiment.and_then(|experiment| experiment.str_at(&["metadata", "uid"]));
         let is_its = |run: &&Value| controller(run).is_some_and(|owner| *owner == *uid || Some(&*owner) == experiment);
         let analysis = found.runs.iter().filter(is_its).find_map(measured);
-        Detail { version: version(object), pods, analysis }
+        Detail { version: version(object), pods, analysis, missing: found.missing.clone() }
     }
 }
 

@@ -49,6 +49,10 @@ impl Doing {
 
     /// The same, with what stands behind it.
     pub fn with(&self, detail: &Detail) -> Doing {
+        if let Some(missing) = detail.missing.as_ref().filter(|_| self.standing != Standing::Current) {
+            let sep = if self.words.is_empty() { "" } else { "; " };
+            return Doing { words: format!("{}{sep}more is not known: {missing}", self.words), ..self.clone() };
+        }
         let open = detail.pods.as_ref().filter(|pods| pods.ready < pods.wanted);
         let words = match (self.standing, &self.progress, open) {
             (Standing::Current, _, _) => return self.clone(),

@@ -4,12 +4,13 @@
 //! definitions of kinds stay. Routes go first, configuration last, each when what came before is gone.
 
 use super::{
-    decide::{Action, Guard, Verdict, is_over, told},
+    decide::{Action, DENIED, Guard, Verdict, is_over, told},
     id::Id,
     policy,
     prune::Stale,
     reason::Reason,
     report,
+    rights::MissingRights,
     stage::Stage,
     view::{Life, View},
 };
@@ -43,7 +44,10 @@ pub fn leave(view: &View) -> Verdict {
             verdict.reasons.push(reason);
             Vec::new()
         }
-        None => going(view, with_namespace, &mut verdict.reasons),
+        None => match &view.denied {
+            Some(missing) => return denied(view, with_namespace, missing, verdict),
+            None => going(view, with_namespace, &mut verdict.reasons),
+        },
     };
     // What is left is deleted stage by stage, the last one first.
     let Some(stage) = left.iter().map(|(stage, _, _)| *stage).max() else {
@@ -74,6 +78,19 @@ pub fn leave(view: &View) -> Verdict {
             told(view, &mut verdict.status, Standing::InProgress, "Deleting", &words);
         }
     }
+    verdict
+}
+
+/// What cannot be seen is not deleted, and is not forgotten either.
+fn denied(view: &View, with_namespace: bool, missing: &MissingRights, mut verdict: Verdict) -> Verdict {
+    // Rights go with their namespace, as what is in it does.
+    if with_namespace {
+        verdict.guard = Some(Guard::Take);
+        return verdict;
+    }
+    let reason = Reason::MayNotRead(missing.clone());
+    told(view, &mut verdict.status, Standing::Stalled, DENIED, &reason.to_string());
+    verdict.reasons.push(reason);
     verdict
 }
 

@@ -32,6 +32,7 @@ pub mod prune;
 pub mod reason;
 pub mod refusal;
 mod report;
+pub mod rights;
 pub mod set;
 pub mod stage;
 #[cfg(test)]

@@ -245,7 +245,7 @@ impl Plan {
         for reason in &reasons {
             match reason {
                 // What cannot be deleted is somebody's to solve, as what cannot be written.
-                Reason::Refused(..) | Reason::NoPruning(Doubt::TooMany { .. } | Doubt::Empty) => {
+                Reason::Refused(..) | Reason::NoPruning(Doubt::TooMany { .. } | Doubt::Empty | Doubt::Unlisted(_)) => {
                     self.unpruned.push(reason.to_string());
                 }
                 Reason::StillReferenced(..) | Reason::KeptByPolicy(_) | Reason::NotOurs(_) | Reason::NoPruning(_) => {

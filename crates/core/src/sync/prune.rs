@@ -70,6 +70,8 @@ pub fn decide(view: &View, spec: &GitSource, set: &Set, unread: bool) -> (Vec<St
         Some(Doubt::Unread)
     } else if set.objects.is_empty() {
         Some(Doubt::Empty)
+    } else if let Some(missing) = &view.unlisted {
+        Some(Doubt::Unlisted(missing.clone()))
     } else {
         let of = view.status.inventory.len();
         let limit = most(limit, of);

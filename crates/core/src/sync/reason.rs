@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{id::Id, invariant::Broken, policy::Phase};
+use super::{id::Id, invariant::Broken, policy::Phase, rights::MissingRights};
 use crate::kubernetes::value::Text;
 
 /// Why.
@@ -106,6 +106,8 @@ pub enum Reason {
     HoldsOthers(Id),
     /// A source that is deleted leaves everything as it is.
     LetsGo(&'static str),
+    /// The source's account may not read what is needed to decide anything.
+    MayNotRead(MissingRights),
     /// Nothing is deleted.
     NoPruning(Doubt),
     /// What was decided would break rules, and is refused.
@@ -137,6 +139,8 @@ pub enum Doubt {
     },
     /// Something could not be read.
     Unread,
+    /// What runs may still refer to it, and that may not be listed.
+    Unlisted(MissingRights),
 }
 
 impl fmt::Display for Doubt {
@@ -149,6 +153,7 @@ impl fmt::Display for Doubt {
                 "{stale} of {of} objects are no longer in the path, and one commit may delete {limit}; raise spec.pruneLimit"
             ),
             Doubt::Unread => f.write_str("not everything in the path could be read"),
+            Doubt::Unlisted(missing) => write!(f, "what runs may still need it, and {missing}"),
         }
     }
 }
@@ -225,6 +230,7 @@ impl fmt::Display for Reason {
             Reason::NotOurs(id) => write!(f, "{id} is not the object that was written and stays"),
             Reason::HoldsOthers(id) => write!(f, "{id} stays: more than this source's objects may be in it"),
             Reason::LetsGo(why) => write!(f, "its objects stay as they are: {why}"),
+            Reason::MayNotRead(missing) => write!(f, "{missing}"),
             Reason::NoPruning(doubt) => write!(f, "nothing is deleted: {doubt}"),
             Reason::BreaksRules(broken) => {
                 let words: Vec<String> = broken.iter().map(ToString::to_string).collect();

@@ -14,6 +14,7 @@ use super::{
     pods::Pods,
     reason::{Doubt, Reason},
     refuse,
+    rights::{MissingRights, ReadRight},
     set::{self, Scope},
     view::{Commit, Fetched, Memo, Refusal, digest_of},
 };
@@ -45,6 +46,8 @@ struct Scene {
     told: Vec<Report>,
     life: Life,
     details: BTreeMap<Id, Detail>,
+    denied: Option<MissingRights>,
+    unlisted: Option<MissingRights>,
     memo: Memo,
 }
 
@@ -92,6 +95,8 @@ impl Scene {
             told: Vec::new(),
             life: Life::Given,
             details: BTreeMap::new(),
+            denied: None,
+            unlisted: None,
             memo: Memo::default(),
         }
     }
@@ -128,6 +133,8 @@ impl Scene {
             life: self.life,
             trouble: None,
             offered: None,
+            denied: self.denied.clone(),
+            unlisted: self.unlisted.clone(),
             memo: self.memo.clone(),
             spec: Ok(self.spec.clone()),
             status: self.status.clone(),
@@ -665,7 +672,7 @@ fn why_pods_were_not_ready_outlives_them() {
     scene.rollout("Progressing", &good, &bad);
     let web = Id::new("argoproj.io", "Rollout", "shop", "web");
     let pods = Pods { ready: 0, wanted: 1, why: Some("ImagePullBackOff: web:9 not found".into()) };
-    let detail = Detail { version: bad.clone(), pods: Some(pods), analysis: None };
+    let detail = Detail { version: bad.clone(), pods: Some(pods), ..Detail::default() };
     scene.details.insert(web.clone(), detail);
     let verdict = scene.pass();
     assert!(verdict.wake.is_some(), "pods are not watched");

@@ -15,6 +15,7 @@ use super::{
     id::{Id, Sort},
     ownership::{Claimants, Claims},
     policy::{self, Apply},
+    rights::MissingRights,
     set::{Desired, Set},
 };
 use crate::{
@@ -66,6 +67,10 @@ pub struct View {
     pub offered: Option<String>,
     /// What stands behind objects that were not done when they were last seen.
     pub details: BTreeMap<Id, Detail>,
+    /// What the source's account may not read of what git wants and what the inventory has: nothing is decided without it.
+    pub denied: Option<MissingRights>,
+    /// What it may not list of what may still refer to something that is to be pruned.
+    pub unlisted: Option<MissingRights>,
     /// What earlier views found out about pairs.
     pub memo: Memo,
 }
