@@ -32,6 +32,7 @@ use crate::{
     },
     route::{self, Apis},
     sync::{
+        expressions::Expressions,
         id::{Id, Sort, cut},
         policy::Policy,
         set::Desired,
@@ -625,6 +626,7 @@ fn stand_in(object: Value) -> Option<Desired> {
         blamed: None,
         sort: Arc::new(Sort::of(kind)),
         policy: Policy::default(),
+        expressions: Expressions::default(),
     })
 }
 

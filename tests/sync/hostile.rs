@@ -308,12 +308,14 @@ async fn sr12_a_source_reads_in_the_name_of_its_account_and_nothing_in_the_daemo
     let mut scene = Scene::objects();
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n";
     let many: String = (0..20).map(|number| map(&format!("m{number}"), "x")).collect();
-    let files = [("deploy/s.yaml", SERVICE), ("deploy/z.yaml", secret), ("deploy/many.yaml", &many)];
+    let few = map("few", "x");
+    let files =
+        [("deploy/s.yaml", SERVICE), ("deploy/z.yaml", secret), ("deploy/m.yaml", &many), ("deploy/few.yaml", &few)];
     let first = scene.repository.commit(&[&files[..], &[("deploy/web.yaml", &crate::scene::web("web:1"))]].concat());
     scene.source(source("shop", "deploy"));
     scene.until(&first, State::Success).await;
     // Something to compare, something to prune, and pods to look behind.
-    let second = scene.repository.commit(&[("deploy/many.yaml", ""), ("deploy/web.yaml", &crate::scene::web("web:2"))]);
+    let second = scene.repository.commit(&[("deploy/few.yaml", ""), ("deploy/web.yaml", &crate::scene::web("web:2"))]);
     scene.until(&second, State::Success).await;
     // Of the cluster it asks what there are for kinds, and of itself what it keeps.
     let own: Vec<String> = scene.rights.read_as_daemon();
@@ -420,5 +422,44 @@ async fn sr24_an_account_that_may_not_list_reads_each_object_by_its_name() {
     scene.source(source("shop", "deploy"));
     scene.until(&first, State::Success).await;
     assert!(scene.rights.reads("configmaps") > 40);
+    scene.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sr23_a_source_whose_pass_panics_is_set_aside_and_the_others_go_on() {
+    let mut scene = Scene::objects();
+    scene.rights.break_for("bad", true);
+    let first = scene.repository.commit(&[("deploy/a.yaml", &map("a", "x")), ("bad/b.yaml", &map("b", "x"))]);
+    let mut bad = source("bad", "bad");
+    bad.set_at(&["spec", "serviceAccountName"], "bad");
+    scene.source(bad);
+    scene.source(source("shop", "deploy"));
+    scene.until(&first, State::Success).await;
+    assert!(scene.get("", "configmaps", "a").is_some());
+    let stalled = |scene: &Scene| {
+        let bad = scene.git_source("bad");
+        let told = bad.list_at(&["status", "conditions"]).iter().find(|told| told.str_at(&["type"]) == Some("Stalled"));
+        told.map(|told| (told.str_at(&["reason"]).unwrap().to_owned(), told.str_at(&["message"]).unwrap().to_owned()))
+    };
+    let (reason, message) = stalled(&scene).unwrap();
+    assert_eq!(reason, "Quarantined");
+    assert!(message.contains("or until 2026-01-01T00:05"), "{message}");
+    let events = scene.list("", "events");
+    assert_eq!(events.iter().filter(|event| event.str_at(&["reason"]) == Some("Quarantined")).count(), 1);
+    // Neither polls nor news of its repository bring it back before its time.
+    scene.pass(240).await;
+    assert_eq!(scene.metric("tidegate_panics_total{machine=\"sync\"}"), 1.0);
+    assert_eq!(scene.metric("tidegate_quarantined{machine=\"sync\"}"), 1.0);
+    // It is tried again, and later each time.
+    scene.pass(120).await;
+    assert_eq!(scene.metric("tidegate_panics_total{machine=\"sync\"}"), 2.0);
+    scene.pass(420).await;
+    assert_eq!(scene.metric("tidegate_panics_total{machine=\"sync\"}"), 2.0);
+    // What people write of it takes it up again at once.
+    scene.rights.break_for("bad", false);
+    scene.patch("tidegate.dev", "v1alpha1", "gitsources", "", "bad", value!({"spec": {"interval": "2m"}})).unwrap();
+    scene.pass(10).await;
+    assert!(scene.get("", "configmaps", "b").is_some());
+    assert_eq!((stalled(&scene), scene.metric("tidegate_quarantined{machine=\"sync\"}")), (None, 0.0));
     scene.end().await;
 }

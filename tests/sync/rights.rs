@@ -24,6 +24,8 @@ struct State {
     denied: BTreeSet<(String, String)>,
     /// The same for one user.
     denied_to: BTreeSet<(String, String, String)>,
+    /// In whose name whatever is asked meets a bug of the client.
+    breaks: BTreeSet<String>,
     /// Whether nobody may list in somebody's name.
     no_lists: bool,
     /// How often each resource was read in somebody's name.
@@ -52,6 +54,17 @@ impl Rights {
     pub fn deny_to(&self, account: &str, method: &str, resource: &str) {
         let user = format!("system:serviceaccount:default:{account}");
         self.0.lock().unwrap().denied_to.insert((user, method.to_owned(), resource.to_owned()));
+    }
+
+    /// Whoever asks in the name of this account of the namespace `default` panics, or does not any more.
+    pub fn break_for(&self, account: &str, breaks: bool) {
+        let user = format!("system:serviceaccount:default:{account}");
+        let mut state = self.0.lock().unwrap();
+        if breaks {
+            state.breaks.insert(user)
+        } else {
+            state.breaks.remove(&user)
+        };
     }
 
     /// From now on nobody in whose name is asked may list anything.
@@ -194,6 +207,10 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let user = request.headers().get("impersonate-user").and_then(|user| user.to_str().ok());
+        if user.is_some_and(|user| self.rights.0.lock().unwrap().breaks.contains(user)) {
+            // In the task of whoever waits for the answer.
+            return Box::pin(async { panic!("a bug") });
+        }
         if let Some(user) = user
             && request.uri().path().ends_with("/selfsubjectaccessreviews")
         {

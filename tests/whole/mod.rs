@@ -3,8 +3,13 @@
 #[path = "../git/authority.rs"]
 mod authority;
 mod diff;
+#[cfg(target_os = "linux")]
+mod harm;
+#[cfg(target_os = "linux")]
+mod memory;
 mod plan;
 mod plan_flags;
+#[allow(dead_code)]
 mod scene;
 mod secrets;
 #[path = "../git/server.rs"]

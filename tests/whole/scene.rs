@@ -72,6 +72,24 @@ impl Scene {
         daemon.wait().unwrap();
     }
 
+    /// The most memory that the daemon had resident so far.
+    pub fn peak_kib(&self) -> u64 {
+        self.memory_kib("VmHWM:")
+    }
+
+    /// The memory that the daemon has resident.
+    pub fn resident_kib(&self) -> u64 {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// Only Linux says.
+    fn memory_kib(&self, field: &str) -> u64 {
+        let daemon = self.daemon.as_ref().unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.path("daemon.err")).unwrap_or_default()).into_owned()
     }

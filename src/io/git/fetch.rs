@@ -74,7 +74,7 @@ async fn bring(
     };
     let id = oid(remote, &target)?;
     if !store.holds(id) {
-        download(store, &mut host, &target, remote, limits).await?;
+        download(store, &mut host, &target, remote, network, limits).await?;
         if !store.holds(id) {
             // What nobody asked for does not stay.
             let store = store.clone();
@@ -177,6 +177,7 @@ async fn download(
     host: &mut Host<'_>,
     target: &str,
     remote: &Remote,
+    network: &Network,
     limits: &FetchLimits,
 ) -> Result<(), Error> {
     let began = Instant::now();
@@ -184,7 +185,7 @@ async fn download(
     let question = wire::fetch(&host.greeting, &wish).map_err(|cause| host.odd(cause))?;
     host.ask(question).await?;
     let incoming = Incoming(store.folder().join("incoming"));
-    let broken = |error: std::io::Error| Error::Store { path: incoming.0.clone(), cause: error.to_string() };
+    let broken = |error: std::io::Error| incoming.broken(&error);
     let mut file = tokio::fs::File::create(&incoming.0).await.map_err(broken)?;
     let (mut answer, mut received) = (Answer::default(), 0);
     let mut ends: BTreeSet<String> = wish.shallow.into_iter().collect();
@@ -217,12 +218,25 @@ async fn download(
     let ends: Vec<String> = ends.into_iter().collect();
     file.flush().await.map_err(broken)?;
     drop(file);
+    let (checked, name) = (limits.clone(), remote.to_string());
+    let (incoming, largest) = blocking(move || {
+        let largest = weigh(&incoming, &checked, &name)?;
+        Ok((incoming, largest))
+    })
+    .await?;
+    let _turn = network.unpacking_turn(largest).await;
     let (store, limits, name) = (store.clone(), limits.clone(), remote.to_string());
     blocking(move || take_in(&store, &incoming, &ends, &limits, &name, began)).await
 }
 
 /// A pack that is not checked yet; gone when we are done with it, whatever came of it.
 struct Incoming(PathBuf);
+
+impl Incoming {
+    fn broken(&self, error: &std::io::Error) -> Error {
+        Error::Store { path: self.0.clone(), cause: error.to_string() }
+    }
+}
 
 impl Drop for Incoming {
     fn drop(&mut self) {
@@ -231,7 +245,16 @@ impl Drop for Incoming {
     }
 }
 
-/// Checks a pack and makes it part of the store.
+/// Checks a pack against its budget. Answers with the size of its largest object.
+fn weigh(incoming: &Incoming, limits: &FetchLimits, remote: &str) -> Result<u64, Error> {
+    let file = fs::File::open(&incoming.0).map_err(|error| incoming.broken(&error))?;
+    pack::check(BufReader::new(file), limits).map_err(|objection| match objection {
+        Objection::Limit(what, allowed) => Error::Limit { what: format!("{what} from {remote}"), allowed },
+        Objection::Malformed(cause) => Error::Malformed { remote: remote.to_owned(), cause },
+    })
+}
+
+/// Makes a pack part of the store that was checked.
 fn take_in(
     store: &Store,
     incoming: &Incoming,
@@ -240,19 +263,14 @@ fn take_in(
     remote: &str,
     began: Instant,
 ) -> Result<(), Error> {
-    let broken = |error: std::io::Error| Error::Store { path: incoming.0.clone(), cause: error.to_string() };
+    let broken = |error: std::io::Error| incoming.broken(&error);
     let malformed = |cause: String| Error::Malformed { remote: remote.to_owned(), cause };
-    let open = || fs::File::open(&incoming.0).map(BufReader::new).map_err(broken);
-    pack::check(open()?, limits).map_err(|objection| match objection {
-        Objection::Limit(what, allowed) => Error::Limit { what: format!("{what} from {remote}"), allowed },
-        Objection::Malformed(cause) => malformed(cause),
-    })?;
     let repository = store.repository();
     let odb = repository.odb().map_err(|error| store.failed(&error))?;
     let mut writer = odb.packwriter().map_err(|error| store.failed(&error))?;
     let time = limits.time;
     writer.progress(move |_| began.elapsed() < time);
-    let mut reader = open()?;
+    let mut reader = fs::File::open(&incoming.0).map_err(broken)?;
     let mut buffer = vec![0; 1 << 16];
     loop {
         let read = reader.read(&mut buffer).map_err(broken)?;

@@ -9,7 +9,10 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use jiff::Timestamp;
-use tokio::time::timeout;
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 
 use super::{
     Error,
@@ -25,22 +28,36 @@ use crate::{
     model::remote::{Remote, Scheme},
 };
 
+/// From which size on objects are unpacked one pack at a time.
+const LARGE_OBJECT_BYTES: u64 = 4 << 20;
+
 /// What is needed to reach hosts.
 pub struct Network {
     http: Http,
     proxy: Option<Proxy>,
     tokens: Tokens,
+    /// Who unpacks large objects: one at a time, because three copies of one are in memory meanwhile.
+    unpacking: Semaphore,
 }
 
 impl Network {
     /// Reaches hosts through this client; ssh goes through the same proxy.
     pub fn new(http: Http, proxy: Option<Proxy>) -> Network {
-        Network { http, proxy, tokens: Tokens::default() }
+        Network { http, proxy, tokens: Tokens::default(), unpacking: Semaphore::new(1) }
     }
 
     /// The client for https.
     pub fn http(&self) -> &Http {
         &self.http
+    }
+
+    /// A turn to unpack a pack whose largest object has so many bytes. Small ones wait for nobody.
+    pub(super) async fn unpacking_turn(&self, largest: u64) -> Option<SemaphorePermit<'_>> {
+        if largest <= LARGE_OBJECT_BYTES {
+            return None;
+        }
+        // It is never closed.
+        self.unpacking.acquire().await.ok()
     }
 
     /// Tokens of GitHub Apps.

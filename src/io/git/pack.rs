@@ -27,8 +27,8 @@ impl From<io::Error> for Objection {
     }
 }
 
-/// Looks at every object of a pack.
-pub fn check(pack: impl BufRead, limits: &FetchLimits) -> Result<(), Objection> {
+/// Looks at every object of a pack. Answers with the size of the largest.
+pub fn check(pack: impl BufRead, limits: &FetchLimits) -> Result<u64, Objection> {
     let mut pack = Counting { inner: pack, at: 0 };
     let mut header = [0; 12];
     pack.read_exact(&mut header)?;
@@ -42,7 +42,7 @@ pub fn check(pack: impl BufRead, limits: &FetchLimits) -> Result<(), Objection> 
     }
     // Where each object begins, in order, and how many differences it stands upon.
     let mut depths: Vec<(u64, u32)> = Vec::new();
-    let mut unpacked: u64 = 0;
+    let (mut unpacked, mut largest): (u64, u64) = (0, 0);
     for _ in 0..objects {
         let begin = pack.at;
         let (kind, size) = head(&mut pack)?;
@@ -66,12 +66,13 @@ pub fn check(pack: impl BufRead, limits: &FetchLimits) -> Result<(), Objection> 
         }
         let result = inflate(&mut pack, size, depth > 0, limits)?;
         unpacked = unpacked.saturating_add(result);
+        largest = largest.max(result);
         if unpacked > limits.unpacked_bytes {
             return Err(over("the unpacked size", format!("{} MiB", limits.unpacked_bytes >> 20)));
         }
         depths.push((begin, depth));
     }
-    Ok(())
+    Ok(largest)
 }
 
 fn over(what: &str, allowed: String) -> Objection {
@@ -259,7 +260,7 @@ mod tests {
 
     #[track_caller]
     fn check_pack(bytes: &[u8], expected: Result<(), &str>) {
-        let found = check(bytes, &small()).map_err(|objection| match objection {
+        let found = check(bytes, &small()).map(drop).map_err(|objection| match objection {
             Objection::Limit(what, allowed) => format!("{what} > {allowed}"),
             Objection::Malformed(what) => what,
         });

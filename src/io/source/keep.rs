@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::{Given, git_sources};
 use crate::{
     api::{
-        self, GitSourceStatus,
-        constants::{FINALIZER, TIDEGATE_API_VERSION, annotation, condition, kind},
+        self, GitSourceStatus, Time,
+        constants::{FINALIZER, TIDEGATE_API_VERSION, annotation, condition, kind, reason},
     },
     engine::{
         cache::{place_of, version_of},
@@ -21,7 +21,7 @@ use crate::{
         world,
     },
     kubernetes::value::Value,
-    model::{git_source::GitSource, parse, problem::Problem},
+    model::{git_source::GitSource, health::Standing, parse, problem::Problem},
     rollout::Event,
     sync::{Guard, announce},
     value,
@@ -107,6 +107,11 @@ impl Subject {
             "" => self.place.to_string().into(),
             uid => uid.into(),
         }
+    }
+
+    /// What people wrote of it: its generation, and whether they asked for a look.
+    pub fn version(&self) -> String {
+        format!("{} {}", self.generation, self.request)
     }
 
     /// Whether its deletion waits for us.
@@ -267,6 +272,23 @@ pub async fn announce(api: &Api, subject: &Subject, event: Event, now: Timestamp
             object.set_at(&["metadata", "name"], &config_map(&subject.place).name);
             world::announce_about(api, "ConfigMap", &object, &event, now).await;
         }
+    }
+}
+
+/// Says of a source that it is left alone for a while.
+pub async fn set_aside(api: &Api, subject: &Subject, message: String, now: Timestamp) {
+    let event = Event { warning: true, reason: reason::QUARANTINED, message: message.clone() };
+    announce(api, subject, event, now).await;
+    let Kept::Object(old, _) = &subject.kept else { return };
+    let generation = subject.generation;
+    let conditions =
+        Standing::Stalled.conditions(reason::QUARANTINED, &message, generation, Time::from(now), &old.conditions);
+    // Of the newest version, whatever became of the one that the pass was about.
+    let mut patch = value!({"status": {"observedGeneration": generation}});
+    let status = api::write(&GitSourceStatus { conditions, ..GitSourceStatus::default() });
+    patch.set_at(&["status", "conditions"], status.get("conditions").cloned().unwrap_or_default());
+    if let Err(error) = api.patch(&git_sources(), &subject.place, "status", &patch).await {
+        tracing::warn!(source = %subject.place, %error, "that it is set aside is not in its status");
     }
 }
 

@@ -54,6 +54,7 @@ use crate::{
         fence::Fence,
         key::{Key, Machine, ObjectKey, Place, Resource},
         metrics::Metrics,
+        quarantine::{self, Quarantine},
         queue::{Outcome, Queue},
         state::unknown,
         write::Written,
@@ -241,6 +242,7 @@ pub async fn run(
         heard: HashSet::new(),
         passes: JoinSet::new(),
         under_way: HashMap::new(),
+        quarantine: Quarantine::default(),
     };
     sources.begin().await;
     sources.work(receiver, hints, rung, stop).await;
@@ -358,7 +360,9 @@ struct Sources {
     /// Sources of which something was heard.
     heard: HashSet<Place>,
     passes: JoinSet<Done>,
-    under_way: HashMap<TaskId, Key>,
+    /// What each pass is about, and which version of it.
+    under_way: HashMap<TaskId, (Key, Box<Subject>)>,
+    quarantine: Quarantine,
 }
 
 fn key(place: &Place) -> Key {
@@ -505,6 +509,9 @@ impl Sources {
                     Some(_) => self.look(&change.place),
                     None => {
                         self.queue.forget(&key(&change.place));
+                        if self.quarantine.release(&key(&change.place)) {
+                            shared.api.metrics().with(|metrics| metrics.released(&key(&change.place)));
+                        }
                         let now = self.settings.clock.now();
                         let forget = |metrics: &mut Metrics| metrics.forget(&resource.plural, &change.place, now);
                         shared.api.metrics().with(forget);
@@ -557,11 +564,16 @@ impl Sources {
                 self.queue.done(&key, Outcome::Settled(None), now);
                 continue;
             };
+            if let Some(until) = self.quarantine.holds(&key, &subject.version(), now) {
+                self.queue.done(&key, Outcome::Settled(Some(until)), now);
+                continue;
+            }
             let state = self.states.remove(&key.place).unwrap_or_default();
             let why = Why { hinted: self.hinted.remove(&key.place), heard: self.heard.remove(&key.place) };
             let (shared, settings, api) = (self.shared.clone(), self.settings.clone(), self.api.clone());
+            let about = (key, Box::new(subject.clone()));
             let handle = self.passes.spawn(pass::pass(shared, settings, api, subject, state, why));
-            self.under_way.insert(handle.id(), key);
+            self.under_way.insert(handle.id(), about);
         }
     }
 
@@ -580,15 +592,15 @@ impl Sources {
         let now = self.clock.now();
         let (id, done) = match done {
             Ok((id, done)) => (id, Some(done)),
-            Err(error) => {
-                tracing::error!(%error, "a sync did not end; trying again");
-                (error.id(), None)
-            }
+            Err(error) => (error.id(), None),
         };
-        let Some(key) = self.under_way.remove(&id) else { return };
+        let Some((key, subject)) = self.under_way.remove(&id) else { return };
         let Some(Done { state, written, outcome }) = done else {
-            return self.queue.done(&key, Outcome::Failed(None), now);
+            return self.set_aside(&key, *subject, now);
         };
+        if self.quarantine.release(&key) {
+            self.api.metrics().with(|metrics| metrics.released(&key));
+        }
         self.states.insert(key.place.clone(), state);
         let acted = !written.is_empty();
         {
@@ -624,6 +636,19 @@ impl Sources {
         if acted && settled {
             self.look(&key.place);
         }
+    }
+}
+
+impl Sources {
+    /// A pass ended in a panic: its source is left alone for a while, and says so.
+    fn set_aside(&mut self, key: &Key, subject: Subject, now: Timestamp) {
+        let until = self.quarantine.panicked(key, &subject.version(), now);
+        let message = quarantine::message(until);
+        tracing::error!(source = %key.place, message, "source set aside");
+        self.api.metrics().with(|metrics| metrics.panicked(key));
+        self.queue.done(key, Outcome::Settled(Some(until)), now);
+        let api = self.api.clone();
+        tokio::spawn(async move { keep::set_aside(&api, &subject, message, now).await });
     }
 }
 

@@ -383,6 +383,10 @@ impl Pass<'_> {
 
     fn poll(&self, state: &State) -> Option<Timestamp> {
         let spec = self.subject.spec.as_ref().ok().filter(|spec| !spec.suspend)?;
+        if self.subject.is_leaving {
+            // Its repository is not looked at any more: what holds it back is, at the same pace.
+            return Some(super::later(self.settings.clock.now(), spec.interval));
+        }
         state.poll_at(self.subject, spec)
     }
 

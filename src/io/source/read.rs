@@ -90,29 +90,36 @@ pub async fn objects(api: &Api, wanted: Vec<(Id, ObjectKey)>) -> Result<Read, Er
     for (id, ObjectKey { resource, place }) in wanted {
         parts.entry((resource, place.namespace)).or_default().push((id, place.name));
     }
-    let mut read = Read::default();
+    let (mut read, mut rest) = (Read::default(), Vec::new());
     for ((resource, namespace), mut wanted) in parts {
         // Secrets are read by their names alone.
         if wanted.len() >= LISTED_FROM && !is_secrets(&resource) {
             let done = listed(api, &resource, &namespace, &wanted, &mut read.found).await?;
             wanted.retain(|(_, name)| !done.contains(name));
         }
-        let gets = wanted.into_iter().map(|(id, name)| {
-            let (resource, place) = (&resource, Place { namespace: namespace.clone(), name });
-            async move { (id, api.object(resource, &place).await) }
-        });
-        let mut gets = stream::iter(gets).buffer_unordered(AT_ONCE);
-        while let Some((id, answer)) = gets.next().await {
-            match answer {
-                Ok(object) => read.found.push((id, resource.clone(), object)),
-                Err(error) if error.code() == Some(404) => {}
-                Err(error) if error.code() == Some(403) => {
-                    // The others of this kind would not help: nothing is decided without this one.
-                    read.denied.insert(account::right("get", &resource, &namespace, None));
+        let place = |name: Text| Place { namespace: namespace.clone(), name };
+        rest.extend(
+            wanted.into_iter().map(|(id, name)| (id, ObjectKey { resource: resource.clone(), place: place(name) })),
+        );
+    }
+    let gets = rest.into_iter().map(|(id, key)| async move {
+        let answer = api.object(&key.resource, &key.place).await;
+        (id, key, answer)
+    });
+    let (mut gets, mut refusals) = (stream::iter(gets).buffer_unordered(AT_ONCE), 0);
+    while let Some((id, ObjectKey { resource, place }, answer)) = gets.next().await {
+        match answer {
+            Ok(object) => read.found.push((id, resource, object)),
+            Err(error) if error.code() == Some(404) => {}
+            Err(error) if error.code() == Some(403) => {
+                read.denied.insert(account::right("get", &resource, &place.namespace, None));
+                refusals += 1;
+                // The others would not help: nothing is decided without these.
+                if refusals == AT_ONCE {
                     break;
                 }
-                Err(error) => return Err(error),
             }
+            Err(error) => return Err(error),
         }
     }
     Ok(read)

@@ -297,6 +297,8 @@ pub mod reason {
     pub const EXPERIMENT_CREATED: &str = "ExperimentCreated";
     /// An experiment is over.
     pub const EXPERIMENT_COMPLETED: &str = "ExperimentCompleted";
+    /// A pass ended in a panic, and the object is left alone for a while.
+    pub const QUARANTINED: &str = "Quarantined";
     /// A pass failed.
     pub const RECONCILIATION_ERROR: &str = "ReconciliationError";
     /// It does not get on.

@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod observe;
 pub mod outbox;
 pub mod pass;
+pub mod quarantine;
 pub mod queue;
 pub mod references;
 pub mod release;

@@ -7,16 +7,17 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::{detail::Detail, id::cut};
+use super::{
+    detail::Detail,
+    expressions::{Expression, Expressions},
+    id::cut,
+};
 use crate::{
     api::{
         self, Rollout,
         constants::{self, analysis_phase, annotation, condition, reason},
     },
-    kubernetes::{
-        schema::{Schema, cel::Question},
-        value::{Text, Value},
-    },
+    kubernetes::{schema::Schema, value::Value},
     model::{
         codec,
         health::{Health, Phase, Standing},
@@ -92,17 +93,18 @@ impl Doing {
     }
 
     /// How an object is doing, where it may say itself when it is healthy or has failed.
-    pub fn judged(object: &Value, (healthy, failed): &(Option<Text>, Option<Text>), schema: Option<&Schema>) -> Doing {
+    pub fn judged(object: &Value, expressions: &Expressions, schema: Option<&Schema>) -> Doing {
         let doing = Doing::of(object);
         let is_there = object.at(&["metadata", "deletionTimestamp"]).is_none_or(Value::is_null);
-        let (Some(schema), true) = (schema.filter(|_| healthy.is_some() || failed.is_some()), is_there) else {
+        let Expressions { healthy, failed, limit } = expressions;
+        let (Some(schema), true) = (schema.filter(|_| !expressions.is_empty()), is_there) else {
             return doing;
         };
-        let ask = |expression: &Text| Question::parse(expression, schema).and_then(|it| it.ask(object, schema));
+        let ask = |expression: &Expression| expression.ask(object, schema, *limit);
         if let Some(expression) = failed
             && ask(expression) == Ok(true)
         {
-            return Doing::new(Standing::Stalled, format!("failed: {}", cut(expression, SHOWN)));
+            return Doing::new(Standing::Stalled, format!("failed: {}", cut(&expression.text, SHOWN)));
         }
         let Some(expression) = healthy else { return doing };
         if !is_observed(object) {
@@ -110,10 +112,10 @@ impl Doing {
         }
         match ask(expression) {
             Ok(true) => Doing::new(Standing::Current, ""),
-            Ok(false) => Doing::new(Standing::InProgress, format!("waits until {}", cut(expression, SHOWN))),
+            Ok(false) => Doing::new(Standing::InProgress, format!("waits until {}", cut(&expression.text, SHOWN))),
             // Mostly it has no status yet.
             Err(why) => {
-                let words = format!("waits until {} ({})", cut(expression, SHOWN), cut(&why, SHOWN));
+                let words = format!("waits until {} ({})", cut(&expression.text, SHOWN), cut(&why, SHOWN));
                 Doing::new(Standing::InProgress, words)
             }
         }

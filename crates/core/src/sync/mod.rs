@@ -16,6 +16,7 @@ pub mod by_hand;
 pub mod compare;
 mod decide;
 pub mod detail;
+pub mod expressions;
 pub mod handover;
 pub mod health;
 pub mod hold;

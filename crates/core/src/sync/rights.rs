@@ -70,7 +70,7 @@ mod tests {
             namespace: namespace.into(),
             group: group.into(),
             plural: plural.into(),
-            name: (*plural == "secrets").then(|| "git".into()),
+            name: (plural == "secrets").then(|| "git".into()),
             verb,
         };
         let missing = MissingRights {

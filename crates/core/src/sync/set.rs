@@ -13,7 +13,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{
     allow::Allowance,
-    id::{Id, Sort, Sorts},
+    expressions::{self, Compiler, Expressions},
+    id::{Id, Sort, Sorts, cut},
     policy::{Policy, policy},
     stage,
 };
@@ -22,7 +23,7 @@ use crate::{
     engine::key,
     kubernetes::{
         builtin, facts, names,
-        schema::{cel::Question, crd},
+        schema::crd,
         value::{Map, Text, Value, intern},
     },
     manifest::{File, Object, place::Step},
@@ -86,6 +87,8 @@ pub struct Desired {
     pub sort: Arc<Sort>,
     /// How it wants to be treated.
     pub policy: Policy,
+    /// By what it says itself how it is doing.
+    pub expressions: Expressions,
 }
 
 impl Desired {
@@ -188,7 +191,8 @@ pub fn read(files: &[File], scope: &Scope, sorts: &Sorts) -> Set {
 /// Reads the objects of files, file by file.
 pub fn parts(files: &[File], scope: &Scope, sorts: &Sorts) -> Vec<Part> {
     let own = defined(files.iter().flat_map(|file| &file.objects));
-    let part = |file: &File| {
+    let mut compiler = Compiler::default();
+    let mut part = |file: &File| {
         let mut part = Part::default();
         for mistake in file.mistakes.iter().filter(|mistake| mistake.kind.is_fatal()) {
             let line = file.source.position(mistake.span.start).line;
@@ -201,14 +205,14 @@ pub fn parts(files: &[File], scope: &Scope, sorts: &Sorts) -> Vec<Part> {
         }
         for object in &file.objects {
             part.defines |= is_definition(object);
-            match desired(object, scope, sorts, &own) {
+            match desired(object, scope, sorts, &own, &mut compiler) {
                 Err(problem) => part.problems.push(problem),
                 Ok(desired) => part.objects.push(desired),
             }
         }
         part
     };
-    files.iter().map(part).collect()
+    files.iter().map(&mut part).collect()
 }
 
 /// Puts the objects of a commit in their order.
@@ -236,11 +240,16 @@ pub fn assemble(parts: Vec<Part>) -> Set {
         }
     }
     set.problems.sort();
+    let all = set.objects.iter().filter(|desired| !desired.expressions.is_empty()).count();
+    set.objects.iter_mut().for_each(|desired| desired.expressions.limit = expressions::limit(all));
     for objects in [&mut set.objects, &mut set.hooks] {
         objects.sort_by_cached_key(|desired| stage::order(desired.policy.wave, &desired.id));
     }
     set
 }
+
+/// How much is shown of what is wrong with an expression: it repeats the expression for each mistake in it.
+const SHOWN: usize = 1024;
 
 /// How many objects a source may bring: each is compared in every pass.
 const OBJECTS: usize = 10_000;
@@ -268,6 +277,7 @@ fn desired(
     scope: &Scope,
     sorts: &Sorts,
     own: &BTreeMap<(Text, Text), Arc<Sort>>,
+    compiler: &mut Compiler,
 ) -> Result<Desired, Problem> {
     let file = Text::from(object.source.name.as_str());
     let kind = [Step::Key("kind")];
@@ -332,21 +342,24 @@ fn desired(
             return refuse(&[Step::Key("metadata"), Step::Key("annotations"), Step::Key(key)], message);
         }
     };
+    let mut expressions = Expressions::default();
     let (healthy, failed) = &policy.health;
-    for (key, expression) in [(annotation::HEALTH, healthy), (annotation::HEALTH_FAILED, failed)] {
-        let Some(expression) = expression else { continue };
-        let parsed = match &sort.kind {
-            Some(kind) => Question::parse(expression, &kind.schema).map(drop),
-            None => Err(format!("the definition of {} says nothing about its fields", name.1)),
-        };
-        if let Err(why) = parsed {
-            let steps = [Step::Key("metadata"), Step::Key("annotations"), Step::Key(key)];
-            return refuse(&steps, format!("{key} is no CEL expression about {}: {why}", name.1));
+    for (key, text, place) in [
+        (annotation::HEALTH, healthy, &mut expressions.healthy),
+        (annotation::HEALTH_FAILED, failed, &mut expressions.failed),
+    ] {
+        let Some(text) = text else { continue };
+        match compiler.compile(text, &sort) {
+            Ok(expression) => *place = Some(expression),
+            Err(why) => {
+                let steps = [Step::Key("metadata"), Step::Key("annotations"), Step::Key(key)];
+                return refuse(&steps, format!("{key} is no CEL expression about {}: {}", name.1, cut(&why, SHOWN)));
+            }
         }
     }
     let digest = digest(&value);
     let patched = object.patched().map(|(source, at)| (Text::from(source.name.as_str()), at.line)).collect();
-    Ok(Desired { id, digest, file, line, patched, blamed: None, sort, policy, object: value })
+    Ok(Desired { id, digest, file, line, patched, blamed: None, sort, policy, expressions, object: value })
 }
 
 /// The name of a hook that asks for a generated one: the same for the same content, because it is looked for by name.
@@ -576,5 +589,47 @@ mod tests {
         let third = set(&map("{name: a, labels: {b: c, d: f}}"));
         assert_eq!(first.objects[0].digest, second.objects[0].digest);
         assert_ne!(first.objects[0].digest, third.objects[0].digest);
+    }
+
+    /// The source of one tenant does not keep the others waiting, whatever it writes into expressions.
+    #[test]
+    fn sr14_what_expressions_of_a_commit_may_cost_is_bounded() {
+        let with = |name: &str, expression: &str| {
+            map(&format!("name: {name}\n  annotations:\n    tidegate.dev/health: \"{expression}\"")) + "---\n"
+        };
+        problem(
+            &with("a", &format!("'{}' == ''", "x".repeat(1100))),
+            &[
+                "deploy/a.yaml:6: tidegate.dev/health is no CEL expression about ConfigMap: it has 1108 bytes, and 1024 are allowed",
+            ],
+        );
+        let many: String = (0..100).map(|number| with(&format!("a{number}"), &format!("{number} > 0"))).collect();
+        let told = set(&many).problems;
+        assert_eq!(told.len(), 36);
+        assert!(
+            told[0].message.ends_with("more than 64 different ones; use the same for objects of a kind"),
+            "{}",
+            told[0]
+        );
+        // Programs of patterns, and loops in loops, on every object.
+        let began = std::time::Instant::now();
+        let keys: String = (0..300).map(|number| format!("  k{number}: v\n")).collect();
+        let loops = "self.data.all(a, self.data.all(b, self.data.all(c, a + b + c != 'x')))";
+        let patterns = "self.metadata.name.matches('[[:alpha:]]{900}') || ".repeat(20) + "true";
+        let large = |number: usize| {
+            let expression = if number.is_multiple_of(2) { loops } else { &patterns };
+            let text = with(&format!("a{number}"), expression);
+            text.replace("---\n", &format!("data:\n{keys}---\n"))
+        };
+        let whole: String = (0..1000).map(large).collect();
+        let set = set(&whole);
+        assert_eq!(set.problems, [], "{}", set.problems[0]);
+        for desired in &set.objects {
+            let schema = desired.sort.kind.as_ref().map(|kind| &*kind.schema);
+            let doing = super::super::health::Doing::judged(&desired.object, &desired.expressions, schema);
+            assert!(!doing.words.contains("no such"), "{}", doing.words);
+        }
+        // Without a bound it takes minutes.
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
     }
 }

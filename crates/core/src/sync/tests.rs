@@ -1182,3 +1182,32 @@ fn a_revert_is_wanted_until_it_is_offered() {
     };
     assert_eq!(both, [words(""), words(", a revert is on the branch tidegate/revert-22222222")]);
 }
+
+#[test]
+fn sr12_what_may_not_be_read_is_neither_written_nor_deleted_nor_forgotten() {
+    let mut scene = Scene::new();
+    scene.push(1, &(map("a", "x") + &map("b", "x")));
+    scene.settle();
+    let right =
+        ReadRight { namespace: "shop".into(), group: "".into(), plural: "configmaps".into(), name: None, verb: "get" };
+    let missing = MissingRights { who: "the ServiceAccount shop/deployer".into(), rights: [right].into() };
+    scene.push(2, &(map("a", "y") + &map("c", "x")));
+    scene.denied = Some(missing.clone());
+    let known = std::mem::take(&mut scene.live);
+    let before = scene.status.inventory.clone();
+    let verdict = scene.pass();
+    assert!(verdict.actions.is_empty(), "{:?}", verdict.actions);
+    assert_eq!(verdict.status.inventory, before);
+    scene.last(2, State::Failure, &missing.to_string());
+    // As soon as it may be read all goes on.
+    (scene.live, scene.denied) = (known, None);
+    let verdict = scene.settle();
+    assert_eq!(scene.names(), ["a", "c"], "{:?}", verdict.reasons);
+    scene.denied = Some(missing);
+    scene.life = Life::Leaves { guarded: true, with_namespace: false };
+    let verdict = scene.pass();
+    assert_eq!((verdict.actions.len(), verdict.guard), (0, None));
+    assert_eq!(verdict.status.conditions[0].reason, "ReadDenied");
+    scene.life = Life::Leaves { guarded: true, with_namespace: true };
+    assert_eq!(scene.pass().guard, Some(Guard::Take), "rights go with their namespace");
+}

@@ -272,6 +272,8 @@ struct Of {
     sort: Arc<Sort>,
     file: Text,
     live: Option<Arc<Object>>,
+    /// What its expressions might cost.
+    limit: u64,
 }
 
 /// What is found out about an object that git wants and what is there.
@@ -304,7 +306,7 @@ impl Found {
             difference,
             doing: live.map(|live| {
                 let schema = desired.sort.kind.as_ref().map(|kind| &*kind.schema);
-                Arc::new(Doing::judged(&live.value, &desired.policy.health, schema))
+                Arc::new(Doing::judged(&live.value, &desired.expressions, schema))
             }),
             blamed,
             noted: noted.is_some(),
@@ -340,6 +342,7 @@ impl Known {
             live_is_same
                 && Arc::ptr_eq(&of.sort, &desired.sort)
                 && of.file == desired.file
+                && of.limit == desired.expressions.limit
                 && (found.noted || found.blamed == brought(desired, commit))
         };
         if let Some((_, found)) = self.pairs.get(&key).filter(is_same) {
@@ -347,7 +350,7 @@ impl Known {
         }
         let found = find();
         let (sort, file) = (desired.sort.clone(), desired.file.clone());
-        let of = Of { sort, file, live: live.cloned() };
+        let of = Of { sort, file, live: live.cloned(), limit: desired.expressions.limit };
         self.pairs.insert(key, (of, found.clone()));
         found
     }

@@ -3,14 +3,18 @@
 //! The two differ in details: Go's `\d`, `\w`, `\s` and `\b` are ASCII, a `[` inside brackets is a character, `\<` is `<`.
 //! A pattern is checked by Go's grammar and rewritten into the other's on the way.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
+
+/// How large the program of a pattern may be: to make one of this size takes a few milliseconds.
+const PROGRAM_BYTES: usize = 1 << 20;
 
 /// Compiles a pattern; a refusal reads as Go's.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
     let mut reader = Reader { whole: pattern, rest: pattern, out: String::with_capacity(pattern.len() + 16) };
     reader.read().map_err(|Refusal(words, part)| format!("error parsing regexp: {words}: `{part}`"))?;
     // What passes the grammar may still be too large a program.
-    Regex::new(&reader.out).map_err(|_| format!("error parsing regexp: expression too large: `{pattern}`"))
+    let built = RegexBuilder::new(&reader.out).size_limit(PROGRAM_BYTES).build();
+    built.map_err(|_| format!("error parsing regexp: expression too large: `{pattern}`"))
 }
 
 struct Refusal(&'static str, String);

@@ -10,7 +10,7 @@ mod sources;
 pub mod table;
 mod text;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -162,6 +162,8 @@ pub struct Metrics {
     fence_waits: BTreeMap<Machine, u64>,
     watch_restarts: BTreeMap<String, u64>,
     sources: BTreeMap<Place, Source>,
+    panics: BTreeMap<Machine, u64>,
+    set_aside: BTreeSet<Key>,
     /// The deleted ones, by the time at which they are forgotten.
     leaving: VecDeque<(Timestamp, &'static str, Place)>,
 }
@@ -191,6 +193,17 @@ impl Metrics {
     /// A verdict would have broken a rule.
     pub fn refused(&mut self, machine: Machine) {
         *self.refusals.entry(machine).or_default() += 1;
+    }
+
+    /// A pass ended in a panic, and its object was set aside.
+    pub fn panicked(&mut self, key: &Key) {
+        *self.panics.entry(key.machine).or_default() += 1;
+        self.set_aside.insert(key.clone());
+    }
+
+    /// An object that was set aside is not any more.
+    pub fn released(&mut self, key: &Key) {
+        self.set_aside.remove(key);
     }
 
     /// A pass was due before what the last one wrote was seen.
@@ -390,6 +403,13 @@ impl Metrics {
             family("tidegate_refused_total", "Verdicts that would have broken a rule and were refused.", counter);
         let refusals = |machine| self.refusals.get(&machine).copied().unwrap_or_default() as f64;
         page.samples(refused, [Machine::Rollout, Machine::Sync].map(|machine| (of(machine), refusals(machine))));
+        let machines = [Machine::Rollout, Machine::Analysis, Machine::Experiment, Machine::Sync];
+        let panics = family("tidegate_panics_total", "Passes that ended in a panic.", counter);
+        let count = |machine| self.panics.get(&machine).copied().unwrap_or_default() as f64;
+        page.samples(panics, machines.map(|machine| (of(machine), count(machine))));
+        let help = "Objects that are set aside because a pass about them ended in a panic.";
+        let held = |machine| self.set_aside.iter().filter(|key| key.machine == machine).count() as f64;
+        page.samples(family("tidegate_quarantined", help, gauge), machines.map(|machine| (of(machine), held(machine))));
         let waits =
             family("tidegate_fence_waits_total", "Times a pass was due before its last writes were seen.", counter);
         page.samples(waits, self.fence_waits.iter().map(|(machine, count)| (of(*machine), *count as f64)));

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::given;
 use crate::{
     api::{self, IntOrString},
-    kubernetes::duration,
+    kubernetes::{duration, names},
     model::{
         git_source::{
             Drift, GitSource, Host, LoadRestrictor, OnAbort, OnImmutable, OnNewCommit, PlanAccess, Prune, Reference,
@@ -67,7 +67,7 @@ fn spec(wire: &api::GitSourceSpec, at: &At, notes: &mut Notes) -> Option<GitSour
         suspend: wire.suspend,
         secret: wire.secret_ref.as_ref().map(name),
         verify: verify?,
-        service_account: named(&wire.service_account_name, &at.key("serviceAccountName"), notes)?,
+        service_account: account(&wire.service_account_name, &at.key("serviceAccountName"), notes)?,
         target_namespace: given(&wire.target_namespace),
         kinds: wire.allow.kinds.clone(),
         namespaces: wire.allow.namespaces.clone(),
@@ -279,6 +279,18 @@ fn named(name: &str, at: &At, notes: &mut Notes) -> Option<String> {
     given(name)
 }
 
+/// The name of an account. It becomes part of the name of a user, in which a colon would separate.
+fn account(name: &str, at: &At, notes: &mut Notes) -> Option<String> {
+    let name = named(name, at, notes)?;
+    match names::dns_subdomain(&name).into_iter().next() {
+        None => Some(name),
+        Some(problem) => {
+            notes.ours(at, Code::SourceValue, format!("{name:?} is no name of a ServiceAccount"), problem);
+            None
+        }
+    }
+}
+
 /// The meaning of a word that must be one of these.
 fn one_of<T: Copy>(word: &str, known: &[(&str, T)], at: &At, notes: &mut Notes) -> Option<T> {
     let found = known.iter().find(|(name, _)| *name == word).map(|(_, meaning)| *meaning);
@@ -345,6 +357,11 @@ mod tests {
             assert_eq!(found, [expected]);
             assert_eq!(parsed.exact, None);
         }
+        check(
+            "serviceAccountName",
+            "a:kube-system:admin".into(),
+            "spec.serviceAccountName: \"a:kube-system:admin\" is no name of a ServiceAccount",
+        );
         check(
             "url",
             "git@host:re po".into(),

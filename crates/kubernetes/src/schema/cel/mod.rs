@@ -94,10 +94,10 @@ impl Question {
         compile(expression, schema, Part::Resource, false, Wanted::Bool).map(Question)
     }
 
-    /// What is true of an object; an error if the expression looks at something that is not there. Bounded in cost.
-    pub fn ask(&self, object: &Value, schema: &Schema) -> Result<bool, String> {
+    /// What is true of an object; an error if the expression looks at something that is not there, or costs more than this.
+    pub fn ask_within(&self, object: &Value, schema: &Schema, limit: u64) -> Result<bool, String> {
         let value = Val::of(object, schema, Part::Resource).map_err(|fault| fault.to_string())?;
-        match self.0.program.run(&value, None).0 {
+        match self.0.program.run_within(&value, None, limit).0 {
             Ok(Val::Bool(answer)) => Ok(answer),
             Ok(_) => Err("it is neither true nor false".to_owned()),
             Err(fault) => Err(fault.to_string()),

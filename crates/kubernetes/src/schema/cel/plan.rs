@@ -307,7 +307,12 @@ impl Meter {
 impl Program {
     /// Runs the rule. The cost is returned with the outcome.
     pub(super) fn run<'a>(&self, value: &Val<'a>, old: Option<&Val<'a>>) -> (Outcome<'a>, u64) {
-        let meter = Meter { spent: 0, limit: LIMIT };
+        self.run_within(value, old, LIMIT)
+    }
+
+    /// The same for at most so much.
+    pub(super) fn run_within<'a>(&self, value: &Val<'a>, old: Option<&Val<'a>>, limit: u64) -> (Outcome<'a>, u64) {
+        let meter = Meter { spent: 0, limit: limit.min(LIMIT) };
         let mut run = Run { value, old, slots: Vec::new(), meter };
         let outcome = run.eval(&self.plan);
         (outcome, run.meter.spent)
