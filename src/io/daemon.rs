@@ -37,10 +37,11 @@ use crate::{
     engine::{
         cache::News,
         driver::{Case, Driver, Next, Pass, Watch},
-        key::{Key, Resource},
+        key::{Key, Machine, Resource},
         machine,
         metrics::{Ending, Gauges, Objects},
         outbox::Outbox,
+        quarantine,
         queue::Outcome,
         resource,
         world::{Announcement, World},
@@ -410,22 +411,44 @@ impl Daemon {
             Err(error) => (error.id(), Err(error)),
         };
         let Some(UnderWay { key, outbox, .. }) = self.under_way.remove(&id) else { return };
-        let done = done.unwrap_or_else(|error| {
+        let done = match done {
+            Ok(done) => done,
             // What it was cancelled for begins another pass.
-            if error.is_cancelled() {
-                return nothing(Some(Outcome::Settled(None)), outbox);
-            }
-            tracing::error!(kind = key.machine.name(), object = %key.place, %error, "a pass did not end; trying again");
-            nothing(None, outbox)
-        });
+            Err(error) if error.is_cancelled() => nothing(Some(Outcome::Settled(None)), outbox),
+            Err(_) => return self.set_aside(&key, outbox),
+        };
         let Done { written, outbox, outcome, took } = done;
         let outcome = outcome.unwrap_or(Outcome::Failed(None));
         let ending = match outcome {
             Outcome::Settled(_) => Ending::Settled,
             Outcome::Failed(_) => Ending::Failed,
         };
-        self.api.metrics().with(|metrics| metrics.passed(&key, took.as_secs_f64(), ending));
+        self.api.metrics().with(|metrics| {
+            metrics.passed(&key, took.as_secs_f64(), ending);
+            metrics.released(&key);
+        });
         self.driver.finish(&key, written, outcome, outbox, self.now());
+    }
+}
+
+impl Daemon {
+    /// A pass ended in a panic: its object is left alone for a while, and whoever looks at it sees why.
+    fn set_aside(&mut self, key: &Key, outbox: Outbox) {
+        let now = self.now();
+        tracing::error!(kind = key.machine.name(), object = %key.place, "object set aside: its pass ended in a panic");
+        self.api.metrics().with(|metrics| metrics.panicked(key));
+        let Some(announcement) = self.driver.panicked(key, outbox, now) else { return };
+        let (api, clock, key) = (self.api.clone(), self.settings.clock, key.clone());
+        tokio::spawn(async move {
+            // Of the others the event says it: their status has no conditions.
+            if key.machine == Machine::Rollout {
+                let patch = quarantine::conditions(&announcement.object, &announcement.event.message, now);
+                if let Err(error) = api.patch(&resource::rollouts(), &key.place, "status", &patch).await {
+                    tracing::warn!(object = %key.place, %error, "that it is set aside is not in its status");
+                }
+            }
+            announce(api, clock, vec![announcement]).await;
+        });
     }
 }
 

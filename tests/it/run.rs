@@ -52,6 +52,8 @@ impl Scene {
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let mut front = front.clone();
             async move {
+                // A bug that only one Rollout meets, in the task of its pass.
+                assert!(!request.uri().path().ends_with("/rollouts/boom"), "a bug");
                 if request.method() == http::Method::POST && request.uri().path().ends_with(plural) {
                     let status = value!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
                         "reason": "Forbidden", "message": "exceeded quota"});
@@ -757,5 +759,24 @@ async fn a_run_that_the_server_refuses_is_named_on_the_rollout_until_it_can_be_c
     let healthy = scene.phase("web", "Healthy").await;
     assert!(!healthy.to_json().contains("InvalidSpec"), "{healthy}");
     assert_eq!(scene.told("ReconciliationError").await.len(), 1);
+    scene.end().await;
+}
+
+/// SR23: what is said of a Rollout that is left alone, and that nobody else notices.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sr23_a_rollout_whose_pass_panics_is_set_aside_and_the_others_go_on() {
+    let scene = Scene::new();
+    let boom = value!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "boom"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "boom"}}, "strategy": {"canary": {}},
+            "template": {"metadata": {"labels": {"app": "boom"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}}}});
+    scene.ask(Verb::Create, "argoproj.io", "v1alpha1", "rollouts", "", boom);
+    let told = scene.told("Quarantined").await;
+    assert!(told[0].starts_with("looking at it ended in a panic, which is a bug of Tidegate"), "{told:?}");
+    let conditions = scene.rollout("boom").value.list_at(&["status", "conditions"]).to_vec();
+    let stalled = conditions.iter().find(|told| told.str_at(&["type"]) == Some("Stalled")).unwrap();
+    assert_eq!((stalled.str_at(&["status"]), stalled.str_at(&["reason"])), (Some("True"), Some("Quarantined")));
+    scene.create("canary.yaml");
+    scene.phase("web", "Healthy").await;
+    assert_eq!(scene.told("Quarantined").await.len(), 1);
     scene.end().await;
 }

@@ -509,9 +509,7 @@ impl Sources {
                     Some(_) => self.look(&change.place),
                     None => {
                         self.queue.forget(&key(&change.place));
-                        if self.quarantine.release(&key(&change.place)) {
-                            shared.api.metrics().with(|metrics| metrics.released(&key(&change.place)));
-                        }
+                        self.quarantine.release(&key(&change.place));
                         let now = self.settings.clock.now();
                         let forget = |metrics: &mut Metrics| metrics.forget(&resource.plural, &change.place, now);
                         shared.api.metrics().with(forget);

@@ -16,6 +16,7 @@ use super::{
     observe,
     outbox::Outbox,
     pass::pass,
+    quarantine::{self, Quarantine},
     queue::Outcome,
     release::{Led, ServiceMachine, Services, Subsets, SubsetsMachine},
     resource,
@@ -29,6 +30,7 @@ use crate::{
         self, Rollout,
         constants::{kind, message, reason},
     },
+    kubernetes::value::Value,
     model::event::Event,
     route::Apis,
 };
@@ -46,6 +48,8 @@ pub struct Driver {
     watches: BTreeMap<Resource, u64>,
     /// How many watches were begun.
     begun: u64,
+    /// The objects whose passes panicked.
+    quarantine: Quarantine,
 }
 
 /// A watch to begin. What it delivers carries its number, so that what an older one still has under way is not believed.
@@ -172,12 +176,15 @@ impl Driver {
         for place in &heard.removed {
             for machine in [Kind::Analysis, Kind::Experiment, Kind::Service, Kind::Subsets] {
                 if machine.resource(&self.settings.apis).as_ref() == Some(resource) {
-                    self.outboxes.remove(&Key { machine, place: place.clone() });
+                    let key = Key { machine, place: place.clone() };
+                    self.outboxes.remove(&key);
+                    self.quarantine.release(&key);
                 }
             }
         }
         let gone = heard.gone.into_iter().map(|(key, rollout)| {
             self.outboxes.remove(&key);
+            self.quarantine.release(&key);
             let message = message::rollout_deleted(&key.place.name, &key.place.namespace);
             let event = Event { warning: false, reason: reason::ROLLOUT_DELETED, message };
             Announcement { kind: kind::ROLLOUT, object: rollout, event }
@@ -190,6 +197,10 @@ impl Driver {
     pub fn next(&mut self, now: Timestamp, fenced: impl Fn(&Key)) -> Option<Next> {
         loop {
             let key = self.state.next(now, &fenced)?;
+            if let Some(until) = self.quarantine.holds(&key, &self.version(&key), now) {
+                self.state.queue.done(&key, Outcome::Settled(Some(until)), now);
+                continue;
+            }
             let known = Known { state: &self.state, settings: &self.settings, now };
             let begin = match key.machine {
                 Kind::Rollout => RolloutMachine::begin(&known, &key.place).map(Case::Rollout),
@@ -219,6 +230,31 @@ impl Driver {
 
     /// A pass has ended: what it wrote must be seen before the next one, as far as a watch delivers it.
     pub fn finish(&mut self, key: &Key, written: Vec<Written>, outcome: Outcome, outbox: Outbox, now: Timestamp) {
+        self.quarantine.release(key);
+        self.end(key, written, outcome, outbox, now);
+    }
+
+    /// A pass ended in a panic: its object is set aside. Answers what is announced about that, if the object is still there.
+    pub fn panicked(&mut self, key: &Key, outbox: Outbox, now: Timestamp) -> Option<Announcement> {
+        let until = self.quarantine.panicked(key, &self.version(key), now);
+        self.end(key, Vec::new(), Outcome::Settled(Some(until)), outbox, now);
+        let event = Event { warning: true, reason: reason::QUARANTINED, message: quarantine::message(until) };
+        Some(Announcement { kind: key.machine.kind()?, object: self.object(key)?.clone(), event })
+    }
+
+    /// Which version of an object is the newest one.
+    fn version(&self, key: &Key) -> String {
+        let object = self.object(key);
+        let text = |name: &str| object.and_then(|object| object.str_at(&["metadata", name])).unwrap_or_default();
+        let generation = object.and_then(|object| object.int_at(&["metadata", "generation"])).unwrap_or_default();
+        format!("{} {generation}", text("uid"))
+    }
+
+    fn object(&self, key: &Key) -> Option<&Value> {
+        self.state.cache.get(&key.machine.resource(&self.settings.apis)?, &key.place)
+    }
+
+    fn end(&mut self, key: &Key, written: Vec<Written>, outcome: Outcome, outbox: Outbox, now: Timestamp) {
         if outbox == Outbox::default() {
             self.outboxes.remove(key);
         } else if self.is_there(key) {
@@ -270,6 +306,17 @@ impl Driver {
 }
 
 impl Kind {
+    /// The kind of the objects that a machine decides about, where something can be announced about them.
+    fn kind(self) -> Option<&'static str> {
+        match self {
+            Kind::Rollout => Some(kind::ROLLOUT),
+            Kind::Analysis => Some(kind::ANALYSIS_RUN),
+            Kind::Experiment => Some(kind::EXPERIMENT),
+            Kind::Service => Some("Service"),
+            Kind::Subsets | Kind::Sync => None,
+        }
+    }
+
     /// The resource of the objects that a machine decides about, as far as this engine follows them.
     fn resource(self, apis: &Apis) -> Option<Resource> {
         match self {
@@ -296,7 +343,7 @@ impl<C> Begin<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{kubernetes::value::Value, value};
+    use crate::value;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -352,6 +399,28 @@ mod tests {
         assert_eq!(driver.state.cache.all(&resource::rollouts()).count(), 0);
         driver.hear(&anew[0], News::List(vec![object("web", 8, value!({}))], 8), later, later);
         assert_eq!(driver.state.cache.all(&resource::rollouts()).count(), 1);
+    }
+
+    #[test]
+    fn sr23_an_object_whose_pass_panicked_has_none_until_it_changes() {
+        let (mut driver, watches) = driver(None);
+        let runs = of(&watches, &resource::runs());
+        let web = value!({"metrics": [{"name": "m", "provider": {"web": {"url": "http://x"}}}]});
+        let run = |generation: i64| {
+            let mut run = object("run", 1, web.clone());
+            run.set_at(&["metadata", "generation"], generation);
+            run
+        };
+        driver.hear(runs, News::List(vec![run(1)], 1), NOW, NOW);
+        let pass = next(&mut driver).expect("a pass about the run");
+        let announced = driver.panicked(&pass.key, pass.outbox, NOW).expect("an event");
+        assert_eq!((announced.kind, announced.event.reason), ("AnalysisRun", "Quarantined"));
+        driver.hear(runs, News::Object(run(1)), NOW, NOW);
+        assert!(next(&mut driver).is_none(), "it is left alone");
+        driver.hear(runs, News::Object(run(2)), NOW, NOW);
+        let pass = next(&mut driver).expect("it was changed");
+        driver.finish(&pass.key, Vec::new(), Outcome::Settled(None), pass.outbox, NOW);
+        assert_eq!(driver.quarantine.all().count(), 0);
     }
 
     #[test]

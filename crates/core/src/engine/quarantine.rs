@@ -8,6 +8,11 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::key::Key;
+use crate::{
+    api::constants::{condition, reason},
+    kubernetes::value::Value,
+    value,
+};
 
 /// The first wait; it doubles with each panic about the same version of the object.
 const FIRST: SignedDuration = SignedDuration::from_mins(5);
@@ -60,6 +65,22 @@ pub fn message(until: Timestamp) -> String {
         "looking at it ended in a panic, which is a bug of Tidegate: the log says where, please report it; nothing is done \
          about it until its specification changes or until {until}"
     )
+}
+
+/// What is written into the status of a Rollout that is set aside: its other conditions stay.
+pub fn conditions(rollout: &Value, message: &str, now: Timestamp) -> Value {
+    let ours = [condition::READY, condition::RECONCILING, condition::STALLED];
+    let is_theirs = |told: &&Value| told.str_at(&["type"]).is_none_or(|r#type| !ours.contains(&r#type));
+    let mut conditions: Vec<Value> =
+        rollout.list_at(&["status", "conditions"]).iter().filter(is_theirs).cloned().collect();
+    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    for (r#type, status) in [(condition::READY, "False"), (condition::STALLED, "True")] {
+        conditions.push(value!({"type": r#type, "status": status, "reason": reason::QUARANTINED, "message": message,
+            "lastTransitionTime": now.as_str(), "lastUpdateTime": now.as_str()}));
+    }
+    let mut patch = Value::object();
+    patch.set_at(&["status", "conditions"], Value::list(conditions));
+    patch
 }
 
 #[cfg(test)]

@@ -252,6 +252,13 @@ impl Metrics {
     pub fn forget(&mut self, plural: &str, place: &Place, now: Timestamp) {
         self.sweep(now);
         let Some(kind) = NAMED.into_iter().find(|kind| *kind == plural) else { return };
+        let machine = match kind {
+            "rollouts" => Machine::Rollout,
+            "analysisruns" => Machine::Analysis,
+            "experiments" => Machine::Experiment,
+            _ => Machine::Sync,
+        };
+        self.set_aside.remove(&Key { machine, place: place.clone() });
         let end = now.saturating_add(FAREWELL).unwrap_or(Timestamp::MAX);
         self.leaving.push_back((end, kind, place.clone()));
     }
