@@ -15,6 +15,8 @@ use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use tidegate::{embedded::http::service::Front, kubernetes::value::Value};
 use tower::Service;
 
+use crate::line::Whose;
+
 /// What is not allowed, as `method resource` by name; whoever asks in nobody's name may do everything.
 #[derive(Clone, Default)]
 pub struct Rights(Arc<Mutex<State>>);
@@ -108,12 +110,12 @@ impl Rights {
         self.0.lock().unwrap().users.iter().cloned().collect()
     }
 
-    pub fn over(self, front: Front) -> Guarded {
-        Guarded { rights: self, front }
+    pub fn over(self, front: Front, whose: Whose) -> Guarded {
+        Guarded { rights: self, front, whose }
     }
 
     /// The refusal, if there is one.
-    fn refusal(&self, method: &str, uri: &http::Uri, user: Option<&str>) -> Option<String> {
+    fn refusal(&self, method: &str, uri: &http::Uri, user: Option<&str>, whose: Whose) -> Option<String> {
         let path = uri.path();
         let mut state = self.0.lock().unwrap();
         if uri.query().is_some_and(|query| query.contains("watch=")) {
@@ -146,7 +148,7 @@ impl Rights {
         let Some(user) = user else {
             let is_followed =
                 uri.query().is_some_and(|query| query.contains("labelSelector=") || query.contains("watch="));
-            if method == "GET" && !is_followed && parts.len() > at {
+            if whose == Whose::Sources && method == "GET" && !is_followed && parts.len() > at {
                 state.own.insert(parts[at..].join("/"));
             }
             return None;
@@ -190,6 +192,7 @@ async fn reviewed<B: http_body::Body>(rights: Rights, user: String, body: B) -> 
 pub struct Guarded {
     rights: Rights,
     front: Front,
+    whose: Whose,
 }
 
 impl<B> Service<Request<B>> for Guarded
@@ -221,7 +224,7 @@ where
                 Ok(response.body(Full::new(answer).boxed_unsync()).unwrap())
             });
         }
-        match self.rights.refusal(request.method().as_str(), request.uri(), user) {
+        match self.rights.refusal(request.method().as_str(), request.uri(), user, self.whose) {
             Some(text) => {
                 let body = Full::new(Bytes::from(text)).boxed_unsync();
                 let response = Response::builder().status(403).header("content-type", "application/json");

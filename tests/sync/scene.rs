@@ -293,7 +293,7 @@ impl Scene {
 
     fn api(&self, whose: Whose) -> Api {
         let front = Front::new(self.cluster.clone(), Settings::default());
-        Api::new(Client::new(self.line.to(self.rights.clone().over(front), whose), "default"))
+        Api::new(Client::new(self.line.to(self.rights.clone().over(front, whose), whose), "default"))
     }
 
     /// Starts the daemon: the engine and the sources.

@@ -7,7 +7,7 @@ use flate2::{Compression, write::ZlibEncoder};
 use futures::{StreamExt, stream};
 use git2::{ObjectType, Oid};
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     body::{Frame, Incoming},
     server::conn::http1,
@@ -25,16 +25,16 @@ pub const WAYS: [&str; 5] = ["greeting", "list", "slow", "pack", "bomb"];
 /// The size of the objects of a bomb: just below what is refused at once.
 const OBJECT: usize = 47 << 20;
 /// How many differences a bomb has.
-const CHAIN: u8 = 10;
+const CHAIN: u8 = 4;
 
-type Body = BoxBody<Bytes, Infallible>;
+type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 fn packet(text: &str) -> String {
     format!("{:04x}{text}", text.len() + 4)
 }
 
 fn whole(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into()).boxed()
+    Full::new(bytes.into()).boxed_unsync()
 }
 
 /// First these bytes, then the same again and again, with a pause before each; for ever.
@@ -48,7 +48,7 @@ fn endless(first: Vec<u8>, again: Vec<u8>, pause: Duration) -> Body {
         }
     });
     let chunks = stream::once(async { first }).chain(later);
-    StreamBody::new(chunks.map(|bytes| Ok(Frame::data(bytes)))).boxed()
+    StreamBody::new(chunks.map(|bytes| Ok(Frame::data(bytes)))).boxed_unsync()
 }
 
 /// Part of a pack, as it travels.
@@ -148,7 +148,7 @@ fn bomb() -> (String, Vec<u8>) {
 fn harm(path: &str, asked: &[u8], (id, pack): &(String, Vec<u8>)) -> (&'static str, Body) {
     let kind = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     let lists = asked.windows(15).any(|window| window == b"command=ls-refs");
-    let none = "0".repeat(40);
+    let none = "1".repeat(40);
     let names: String = (0..300).map(|_| packet(&format!("{none} refs/heads/{}\n", "x".repeat(900)))).collect();
     if path.ends_with("/info/refs") {
         let greeting = packet("version 2\n") + &packet("ls-refs\n") + &packet("fetch=shallow\n");

@@ -235,7 +235,7 @@ async fn talk(
             };
             refused = matches!(outcome, forge::Outcome::Forbidden(_));
             let why = outcome.trouble().map(str::to_owned);
-            telling.secrets.api().metrics().with(|metrics| metrics.reported(&telling.place, &outcome));
+            telling.api.metrics().with(|metrics| metrics.reported(&telling.place, &outcome));
             reporter.done(&work, outcome, telling.clock.now());
             if let Some(why) = &why
                 && trouble.get().as_ref() != Some(why)

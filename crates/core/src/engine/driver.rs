@@ -407,7 +407,7 @@ mod tests {
         let runs = of(&watches, &resource::runs());
         let web = value!({"metrics": [{"name": "m", "provider": {"web": {"url": "http://x"}}}]});
         let run = |generation: i64| {
-            let mut run = object("run", 1, web.clone());
+            let mut run = object("run", generation.unsigned_abs(), web.clone());
             run.set_at(&["metadata", "generation"], generation);
             run
         };

@@ -62,7 +62,10 @@ pub fn limit(objects: usize) -> u64 {
 
 /// Compiles expressions, each once for a kind.
 #[derive(Default)]
-pub struct Compiler(HashMap<(Text, Text, Text, Text), Result<Arc<Question>, String>>);
+pub struct Compiler(HashMap<About, Result<Arc<Question>, String>>);
+
+/// A kind, as group, version and plural, and an expression about its objects.
+type About = (Text, Text, Text, Text);
 
 impl Compiler {
     /// Compiles an expression about objects of a kind, or says what is wrong with it.

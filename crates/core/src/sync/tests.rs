@@ -1191,7 +1191,7 @@ fn sr12_what_may_not_be_read_is_neither_written_nor_deleted_nor_forgotten() {
     let right =
         ReadRight { namespace: "shop".into(), group: "".into(), plural: "configmaps".into(), name: None, verb: "get" };
     let missing = MissingRights { who: "the ServiceAccount shop/deployer".into(), rights: [right].into() };
-    scene.push(2, &(map("a", "y") + &map("c", "x")));
+    scene.push(2, &(map("a", "z") + &map("c", "x")));
     scene.denied = Some(missing.clone());
     let known = std::mem::take(&mut scene.live);
     let before = scene.status.inventory.clone();

@@ -122,8 +122,15 @@ pub const TABLE: &[Metric] = &[
         "Times a pass was due before its last writes were seen.",
     ),
     metric("tidegate_fenced", Kind::Gauge, &[], "Objects that wait until they see what their last pass wrote."),
+    metric("tidegate_panics_total", Kind::Counter, &["machine"], "Passes that ended in a panic."),
     metric("tidegate_passes_running", Kind::Gauge, &[], "Passes that are under way."),
     metric("tidegate_passes_total", Kind::Counter, &["machine", "outcome"], "Passes that have ended, by how."),
+    metric(
+        "tidegate_quarantined",
+        Kind::Gauge,
+        &["machine"],
+        "Objects that are set aside because a pass about them ended in a panic.",
+    ),
     metric("tidegate_queue_depth", Kind::Gauge, &[], "Objects that are due for a pass."),
     metric(
         "tidegate_refused_total",
