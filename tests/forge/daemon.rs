@@ -275,7 +275,8 @@ async fn the_host_shows_the_right_commit_the_reason_what_stays_and_no_outage() {
     }
 
     // No outage by rename: at every look as many pods are ready as before, and the old Rollout goes in the end.
-    let renamed = stage.push("rename", &[("deploy/web.yaml", &web("shop", "web:slow-4"))]);
+    // Progress is reported at most every ten seconds, so its pods take longer than that.
+    let renamed = stage.push("rename", &[("deploy/web.yaml", &web("shop", "web:slow-15"))]);
     let begun = Instant::now();
     loop {
         let pods = stage.list("/api/v1/namespaces/default/pods").await;
