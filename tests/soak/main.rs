@@ -17,7 +17,6 @@ use std::{
     fs,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
-    path::PathBuf,
     process::ExitCode,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -92,8 +91,8 @@ fn free_port() -> u16 {
 }
 
 /// Announces a push, as a host does.
-fn announce(port: u16, namespace: &str, name: &str, number: usize) {
-    let body = format!("{{\"object_kind\": \"push\", \"number\": {number}}}");
+fn announce(port: u16, namespace: &str, name: &str, url: &str, number: usize) {
+    let body = format!("{{\"project\": {{\"git_http_url\": \"{url}\"}}, \"number\": {number}}}");
     let request = format!(
         "POST /hook/{namespace}/{name} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-gitlab-event: Push Hook\r\n\
          x-gitlab-token: hook\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -134,6 +133,8 @@ fn rollout(name: &str) -> Value {
 struct Soak {
     scene: Scene,
     repos: Vec<Repo>,
+    /// Serves them.
+    server: Server,
     hooks: u16,
     /// When each source had applied which commit.
     applied: Arc<Mutex<HashMap<(String, String), Instant>>>,
@@ -181,7 +182,7 @@ impl Soak {
         }
         let applied = Arc::new(Mutex::new(HashMap::new()));
         tokio::spawn(observe(scene.api.clone(), applied.clone()));
-        Soak { scene, repos, hooks, applied, pushed: 0, memory: Vec::new() }
+        Soak { scene, repos, server, hooks, applied, pushed: 0, memory: Vec::new() }
     }
 
     /// Waits until this source of a tenant has applied a commit; how long that took.
@@ -209,7 +210,8 @@ impl Soak {
             self.pushed += 1;
             let commit = self.repos[tenant].push(source);
             let begun = Instant::now();
-            announce(self.hooks, &format!("t{tenant}"), &format!("s{source}"), self.pushed);
+            let url = self.server.url(&format!("t{tenant}.git"));
+            announce(self.hooks, &format!("t{tenant}"), &format!("s{source}"), &url, self.pushed);
             took.push(self.lasts(&format!("t{tenant}/s{source}"), &commit, begun).await);
             self.memory.push(self.scene.resident_kib());
             if start.elapsed().as_secs() / 60 > shown {
@@ -311,14 +313,11 @@ async fn main() -> ExitCode {
     let time = Duration::from_secs_f64(minutes * 60.0);
     let mut soak = Soak::open().await;
     // Until everything is applied once.
-    let first: Vec<(String, String)> = (HOSTILE..TENANTS)
-        .map(|tenant| {
-            let head = soak.repos[tenant].repository.refname_to_id("refs/heads/main").unwrap().to_string();
-            (format!("t{tenant}/s0"), head)
-        })
-        .collect();
-    for (name, commit) in &first {
-        soak.lasts(name, commit, Instant::now()).await;
+    for tenant in HOSTILE..TENANTS {
+        let head = soak.repos[tenant].repository.refname_to_id("refs/heads/main").unwrap().to_string();
+        for source in 0..SOURCES {
+            soak.lasts(&format!("t{tenant}/s{source}"), &head, Instant::now()).await;
+        }
     }
     let quiet = soak.play("without", time).await;
     let before = soak.memory.len();
