@@ -87,7 +87,8 @@ impl Gitea {
         }
     }
 
-    fn log(&self) -> String {
+    /// What it has logged.
+    pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log/gitea.log")).unwrap_or_default()
     }
 

@@ -114,8 +114,8 @@ async fn a_push_is_heard_fetched_and_answered_with_statuses() {
         assert!(heard.hint.concerns(&remote), "{:?}", heard.hint);
         assert_eq!(heard.hint.references, ["refs/heads/main"]);
         let limits = FetchLimits::default();
-        let fetched =
-            fetch(&store, &remote, &Reference::Default, known.as_deref(), &access, &network, &limits).await.unwrap();
+        let fetched = fetch(&store, &remote, &Reference::Default, known.as_deref(), &access, &network, &limits).await;
+        let fetched = fetched.unwrap_or_else(|error| panic!("{error:?}\n{}", gitea.log()));
         assert_eq!(
             (fetched.commit.as_str(), fetched.relation),
             (sha.as_str(), known.as_ref().map(|_| Relation::Ahead))
