@@ -48,7 +48,7 @@ fn main() {
     let allowance = Allowance { kinds: vec!["*".into()], namespaces: vec!["*".into()] };
     let scope = Scope { namespace: "shop".into(), allowance };
     let rules = Rules { scope, path: String::new(), source: String::new(), spec: None, deadline: None };
-    assert_eq!(make(&sides, &rules).rollouts[0].forecast.as_ref().map(|forecast| forecast.peak.pods), Some(125));
+    assert_eq!(make(&sides, &rules).rollouts[0].forecast.as_ref().map(|forecast| forecast.peak.pods), Some(100));
     let forecast = time(1, || drop(make(&sides, &rules)));
     let mut rows = vec![
         Row {
